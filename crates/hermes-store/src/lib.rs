@@ -1,1 +1,29 @@
-//! store
+//! The session store: rows, parts, generations, ledger, outbox, side files.
+//!
+//! One SQLite database (WAL, synced at every commit) with one writer thread and a small pool of
+//! readers, both started on first need. A session is written by the one process that holds its
+//! lease; reading and exporting always work.
+//!
+//! Invariants:
+//! - A row, part or generation is never changed once stored; only the flags that third-party
+//!   readers see (`active`, `compacted`) and the session's counters are kept up to date.
+//! - A commit that was acknowledged is durable: in the database, or, when that cannot be written,
+//!   in a synced side file that is taken in later.
+//! - Rows are referred to as (session, seq). Database ids never leave this crate, but for the
+//!   `messages.id` that third-party readers see.
+
+mod error;
+mod record;
+mod store;
+mod types;
+mod writer;
+
+pub use error::{StoreError, Unavailable};
+pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
+pub use store::Store;
+pub use types::{
+    ClaimedEvent, Committed, DeleteReceipt, DeleteRequest, EventNo, Finding, History, Holder,
+    OpenMode, ParentKind, Recovered, RecoveredOutcome, Remaining, RemovedSession, RequestFilter,
+    RequestRecord, SessionFilter, SessionInfo, SessionInit, StoreOptions, StorePaths,
+};
+pub use writer::{Draft, DraftKind, SessionLease, SessionWriter};
