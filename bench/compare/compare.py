@@ -69,7 +69,8 @@ class Comparison:
 
     def version(self) -> None:
         bench.say("--version ..")
-        wall, peak = self.add("`--version`: wall", "ms"), self.add("`--version`: peak memory", "MiB")
+        wall = self.add("`--version`: start to exit", "ms")
+        peak = self.add("`--version`: peak memory", "MiB")
         for program, sample in self.alternating(self.runs, "--version"):
             wall[program.name].append(sample.wall_ms)
             peak[program.name].append(sample.peak_mib)
@@ -119,7 +120,7 @@ class Comparison:
         ours = next((program for program in self.programs if program.name == OURS), None)
         original = next((program for program in self.programs if program.name == ORIGINAL), None)
         session: dict[str, str] = {}
-        messages: list[dict[str, object]] = synthetic_messages()
+        messages = synthetic_messages()
         if ours is not None:
             session[OURS], messages = seed_ours(ours)
         if original is not None:
@@ -129,7 +130,8 @@ class Comparison:
             exported = json.loads(program.run(*arguments, "--format", "jsonl", "-").stdout)
             if len(exported["messages"]) != len(messages):
                 found = len(exported["messages"])
-                raise bench.BenchError(f"{program.name} exported {found} of {len(messages)} messages")
+                wanted = len(messages)
+                raise bench.BenchError(f"{program.name} exported {found} of {wanted} messages")
         wall = self.add(f"export of {len(messages)} messages: whole process", "ms")
         again = self.add(f"resume of {len(messages)} messages and one turn", "ms")
         for _ in range(self.runs):
@@ -176,12 +178,7 @@ def measured_parts(body: bytes) -> dict[str, float]:
 
 def seed_ours(program: bench.Program) -> tuple[str, list[dict[str, object]]]:
     """A session made by really running its turns; each reads a file. Returns its messages too."""
-    (program.work / EXPORT_FILE).write_text("A line of notes that is read again.\n" * 16)
-    program.run("chat", "-q", f"read {EXPORT_FILE}", "--json")
-    listed = json.loads(program.run("sessions", "list", "--json").stdout)
-    session = max(listed, key=lambda each: each.get("started_at") or 0)["id"]
-    for _ in range(EXPORT_TURNS - 1):
-        program.run("chat", "-q", f"read {EXPORT_FILE}", "--resume", session)
+    session = bench.read_turns(program, EXPORT_FILE, EXPORT_TURNS)
     arguments = ("sessions", "export", "--session-id", session, "--format", "jsonl", "-")
     return session, json.loads(program.run(*arguments).stdout)["messages"]
 
@@ -256,7 +253,7 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hermes-bench-")))
         named = [(ORIGINAL, options.original), (OURS, options.hermes)]
         programs = [
-            bench.Program(name, [str(Path(command).resolve(strict=True).parent / Path(command).name)], folder / name.replace(" ", "-"))
+            bench.Program(name, [str(Path(command).absolute())], folder / name.replace(" ", "-"))
             for name, command in named
             if command
         ]
@@ -264,7 +261,8 @@ def main() -> int:
             host, port = options.server.rsplit(":", 1)
             server = (host, int(port))
         else:
-            server = stack.enter_context(bench.rehearsal(programs[-1].command[0], folder / "server"))
+            hermes = programs[-1].command[0]
+            server = stack.enter_context(bench.rehearsal(hermes, folder / "server"))
         comparison = Comparison(programs, server, options.runs)
         comparison.configure(comparison.direct)
         versions = [first_line(program.run("--version").stdout) for program in programs]
@@ -272,7 +270,10 @@ def main() -> int:
         comparison.one_shot()
         comparison.requests()
         comparison.export()
-        about = f"{' beside '.join(versions)}; {bench.machine(folder)}; {options.runs} runs each, alternating."
+        about = (
+            f"{' beside '.join(versions)}; {bench.machine(folder)}; "
+            f"{options.runs} runs each, in turn."
+        )
         result = f"{comparison.table()}\n\n{about}"
     print(result)
     if options.json:

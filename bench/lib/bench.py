@@ -312,6 +312,17 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     raise BenchError("the rehearsal server does not listen after 5 s")
 
 
+def read_turns(program: Program, file: str, turns: int) -> str:
+    """A session of our own whose every turn reads a file; four messages each. Returns its id."""
+    (program.work / file).write_text("A line of notes that is read again.\n" * 16)
+    program.run("chat", "-q", f"read {file}")
+    listed = json.loads(program.run("sessions", "list", "--json").stdout)
+    session: str = max(listed, key=lambda each: each.get("started_at") or 0)["id"]
+    for _ in range(turns - 1):
+        program.run("chat", "-q", f"read {file}", "--resume", session)
+    return session
+
+
 # The machine and the table
 
 
