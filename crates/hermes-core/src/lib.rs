@@ -41,5 +41,5 @@ pub use row::{
 pub use time::Timestamp;
 pub use tokens::{TokenKind, Tokens};
 pub use tool::{ToolCall, ToolDef, ToolOutcome, ToolRegistry, ToolSet, ToolSink};
-pub use view::{View, ViewError, ViewRow, fold_view};
+pub use view::{View, ViewError, ViewRow, effective_ops, fold_view};
 pub use wire::{ApiMode, ReasoningReplay, WireProfile};

@@ -57,7 +57,7 @@ pub fn fold_view(
         .map(|row| ((row.seq, row.seq), *row))
         .collect();
     let mut swaps: BTreeMap<Seq, Seq> = BTreeMap::new();
-    for op in ops {
+    for (_, op) in ops {
         match op {
             Op::Cover { from, to, by } => {
                 // A summary beyond the cut does not exist yet for this request.
@@ -119,8 +119,14 @@ impl Row {
     }
 }
 
-/// The operations in force at `at`, oldest first, revoked ones left out.
-fn effective_ops(generations: &[Generation], at: GenerationNo) -> Result<Vec<Op>, ViewError> {
+/// The operations in force at `at` with their names, oldest first, revoked ones left out.
+///
+/// # Errors
+/// If `at` or an ancestor is missing, or the ancestry has a cycle.
+pub fn effective_ops(
+    generations: &[Generation],
+    at: GenerationNo,
+) -> Result<Vec<(OpRef, Op)>, ViewError> {
     let find = |n: GenerationNo| generations.iter().find(|generation| generation.n == n);
     let mut chain = Vec::new();
     let mut next = Some(at);
@@ -145,7 +151,7 @@ fn effective_ops(generations: &[Generation], at: GenerationNo) -> Result<Vec<Op>
             }
         }
     }
-    Ok(ops.into_iter().map(|(_, op)| op).collect())
+    Ok(ops)
 }
 
 #[cfg(test)]
