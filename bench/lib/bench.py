@@ -315,9 +315,8 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 def read_turns(program: Program, file: str, turns: int) -> str:
     """A session of our own whose every turn reads a file; four messages each. Returns its id."""
     (program.work / file).write_text("A line of notes that is read again.\n" * 16)
-    program.run("chat", "-q", f"read {file}")
-    listed = json.loads(program.run("sessions", "list", "--json").stdout)
-    session: str = max(listed, key=lambda each: each.get("started_at") or 0)["id"]
+    first = program.run("chat", "-q", f"read {file}", "--json")
+    session: str = json.loads(first.stdout)["session_id"]
     for _ in range(turns - 1):
         program.run("chat", "-q", f"read {file}", "--resume", session)
     return session

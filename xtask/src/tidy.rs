@@ -3,6 +3,7 @@
 //! Each check is a function from the repository's text to findings; nothing here changes a file
 //! but [`tables::refresh`]. A rule that needs judgement does not belong here.
 
+mod commands;
 mod direction;
 mod documents;
 mod graph;
@@ -29,6 +30,7 @@ const CHECKS: &[fn(&Repo, &mut Vec<Finding>)] = &[
 pub fn run(repo: &Repo, generator: &Generator) -> Result<Report, String> {
     let mut report = without_tables(repo)?;
     tables::check(repo, generator, &mut report.findings);
+    commands::check(repo, generator, &mut report.findings);
     Ok(report)
 }
 

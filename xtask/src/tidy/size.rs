@@ -28,10 +28,10 @@ pub fn check_length(repo: &Repo, report: &mut Report) {
     }
 }
 
-/// Every source file opens with what it is.
+/// Every source file opens with what it is. `tests.rs` beside a module is part of that module.
 pub fn check_headers(repo: &Repo, findings: &mut Vec<Finding>) {
     for file in repo.ending("rs").filter(|file| file.path.contains("/src/")) {
-        if !has_header(file) {
+        if !has_header(file) && !file.path.ends_with("/tests.rs") {
             findings.push(Finding::at(
                 &file.path,
                 1,
@@ -87,5 +87,9 @@ mod tests {
         assert_eq!(check("// A comment.\nuse std::fmt;\n"), 1);
         assert_eq!(check("use std::fmt;\n//! Too late.\n"), 1);
         assert_eq!(check(""), 1);
+        let repo = Repo::of(&[("crates/a/src/view/tests.rs", "use super::*;\n")]);
+        let mut findings = Vec::new();
+        check_headers(&repo, &mut findings);
+        assert!(findings.is_empty());
     }
 }

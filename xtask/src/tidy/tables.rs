@@ -28,7 +28,8 @@ impl Generator {
         Self { root: root.to_path_buf(), hermes }
     }
 
-    fn table(&self, name: &str) -> Result<String, String> {
+    /// The table of this name in Markdown.
+    pub fn table(&self, name: &str) -> Result<String, String> {
         let mut command = self.hermes.as_ref().map_or_else(
             || {
                 let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
