@@ -1,1 +1,41 @@
-//! home
+//! The home folder and what lies in it: settings, secrets, locks, and safe reading and writing of
+//! files.
+//!
+//! Invariants: a home of the Python program is never written to; a settings file that cannot be
+//! understood stops the start and is never overwritten; a rule about what may run is never lost
+//! silently; secrets appear in no message and no `Debug` output.
+
+mod config;
+mod dotenv;
+mod error;
+pub mod fsio;
+mod home;
+mod load;
+mod lock;
+pub mod redact;
+mod routes;
+
+mod system_env;
+mod vars;
+pub mod yaml;
+
+pub use config::{
+    AgentConfig, ApprovalMode, ApprovalsConfig, AuxiliaryConfig, AuxiliaryTask, CompressionConfig,
+    Config, ContextConfig, DelegationConfig, DisplayConfig, FallbackConfig, HandoffConfig, Kind,
+    MemoryConfig, ModelConfig, PluginHostConfig, PluginsConfig, PromptCachingConfig,
+    ProviderConfig, SecurityConfig, SessionsConfig, Setting, SkillsConfig, TerminalConfig,
+    ToolOutputConfig, UnknownKey,
+};
+pub use dotenv::{DotEnv, EnvEntry, EnvProblem};
+pub use error::{ConfigError, HomeError, Place, Problem};
+pub use home::{Home, HomeChoice, HomeReason, ProcessVars, STORE_APPLICATION_ID, is_python_store};
+pub use load::{ConfigReport, Loaded, Overrides, SettingSource, Shadowed, load};
+pub use lock::FileLock;
+pub use routes::{
+    BUILTIN_PROVIDERS, BuiltinProvider, EndpointConfig, KeySource, Route, RouteLine, chain,
+    route_for, routes,
+};
+pub use secrecy::{ExposeSecret, SecretString};
+
+pub use system_env::SystemEnv;
+pub use vars::{VarSource, Vars};
