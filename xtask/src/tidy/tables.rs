@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::finding::Finding;
-use crate::repo::Repo;
+use crate::repo::{Repo, TextFile};
 
 /// Tables that must stand in some document.
 const WANTED: &[&str] = &["commands", "exit-codes", "sources"];
@@ -125,23 +125,12 @@ fn compare(repo: &Repo, source: Source<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Says for each generated table whether it is up to date; with `write`, brings it up to date.
+/// Says for each document with generated tables whether it is up to date; with `write`, brings it
+/// up to date.
 pub fn refresh(repo: &Repo, generator: &Generator, write: bool) -> Result<Vec<String>, String> {
     let mut said = Vec::new();
     for document in repo.ending("md") {
-        let places = places(&document.text)
-            .map_err(|(line, what)| format!("{}:{line}: {what}", document.path))?;
-        let mut text = document.text.clone();
-        // From the end, so that the ranges before stay right.
-        for place in places.iter().rev() {
-            let table = generator
-                .table(&place.name)
-                .map_err(|why| format!("{}:{}: {why}", document.path, place.line))?;
-            text.replace_range(place.range.clone(), &format!("\n{table}\n\n"));
-        }
-        if places.is_empty() {
-            continue;
-        }
+        let Some(text) = refreshed(document, &|name| generator.table(name))? else { continue };
         let state = match (text == document.text, write) {
             (true, _) => "up to date",
             (false, true) => {
@@ -155,6 +144,19 @@ pub fn refresh(repo: &Repo, generator: &Generator, write: bool) -> Result<Vec<St
         said.push(format!("{}: {state}", document.path));
     }
     Ok(said)
+}
+
+/// The document with every generated table as it should be; None if it has none.
+fn refreshed(document: &TextFile, source: Source<'_>) -> Result<Option<String>, String> {
+    let at = |line: usize, what: &str| format!("{}:{line}: {what}", document.path);
+    let places = places(&document.text).map_err(|(line, what)| at(line, &what))?;
+    let mut text = document.text.clone();
+    // From the end, so that the ranges before stay right.
+    for place in places.iter().rev() {
+        let table = source(&place.name).map_err(|why| at(place.line, &why))?;
+        text.replace_range(place.range.clone(), &format!("\n{table}\n\n"));
+    }
+    Ok((!places.is_empty()).then_some(text))
 }
 
 #[cfg(test)]
@@ -210,5 +212,21 @@ mod tests {
             found(open)[0],
             "2: The generated table exit-codes has no end; <!-- end:exit-codes --> closes it"
         );
+    }
+
+    #[test]
+    fn a_refreshed_document_is_equal_to_the_code_and_stays_so() {
+        let source = |name: &str| Ok(format!("| {name} |"));
+        let refresh = |text: &str| {
+            let file = TextFile { path: PAGE.into(), text: text.into() };
+            refreshed(&file, &source).unwrap()
+        };
+        let once = refresh(&page("")).unwrap();
+        assert!(once.contains("-->\n\n| exit-codes |\n\n<!-- end"), "{once}");
+        assert_eq!(refresh(&once), Some(once.clone()));
+        let mut findings = Vec::new();
+        compare(&Repo::of(&[(PAGE, &once)]), &source, &mut findings);
+        assert!(findings.is_empty(), "{findings:?}");
+        assert_eq!(refresh("# No tables\n"), None);
     }
 }
