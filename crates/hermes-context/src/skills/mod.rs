@@ -1,0 +1,2 @@
+//! Skills.
+pub mod frontmatter;
