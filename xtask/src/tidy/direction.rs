@@ -3,31 +3,38 @@
 use crate::finding::Finding;
 use crate::repo::{Repo, TextFile};
 
-/// The crates in order. A crate may depend on those above it, in tests too.
+/// The crates in order. A crate may depend on those above it, in tests too. Crates that are planned
+/// have their place already.
 pub const ORDER: &[&str] = &[
     "hermes-core",
     "hermes-home",
     "hermes-store",
     "hermes-context",
     "hermes-provider",
+    "hermes-compaction",
     "hermes-tools",
+    "hermes-plugins",
+    "hermes-handoff",
     "hermes-agent",
+    "hermes-gateway",
+    "hermes-import",
+    "hermes-lab",
     "hermes",
 ];
 
 /// Packages that stand beside the order: they use no crate of it and none uses them.
 const BESIDE: &[&str] = &["xtask"];
 
-const MANIFESTS: &str = "xtask/src/tidy/direction.rs";
+const MAP: &str = "ARCHITECTURE.md";
 
-/// Dependencies point up the list, and list and workspace name the same crates.
+/// Dependencies point up the list; every crate has its place in it and in the code map.
 pub fn check(repo: &Repo, findings: &mut Vec<Finding>) {
     check_with(repo, ORDER, findings);
 }
 
 fn check_with(repo: &Repo, order: &[&str], findings: &mut Vec<Finding>) {
     let known = |name: &str| order.contains(&name) || BESIDE.contains(&name);
-    let mut present = Vec::new();
+    let map = repo.file(MAP).map_or("", |file| &file.text);
     for manifest in repo.manifests() {
         let Some((line, name)) = package_name(manifest) else {
             findings.push(Finding::file(
@@ -45,6 +52,14 @@ fn check_with(repo: &Repo, order: &[&str], findings: &mut Vec<Finding>) {
                 "give it its place in ORDER in xtask/src/tidy/direction.rs and in ARCHITECTURE.md",
             ));
         }
+        if order.contains(&name.as_str()) && !map.contains(&format!("### `crates/{name}`\n")) {
+            findings.push(Finding::at(
+                &manifest.path,
+                line,
+                format!("{name} is not in the code map"),
+                "give it a section in ARCHITECTURE.md: what it owns and what must always hold",
+            ));
+        }
         let own = order.iter().position(|each| *each == name);
         for (line, used) in dependencies(manifest) {
             let Some(place) = order.iter().position(|each| *each == used) else { continue };
@@ -57,14 +72,6 @@ fn check_with(repo: &Repo, order: &[&str], findings: &mut Vec<Finding>) {
                 ));
             }
         }
-        present.push(name);
-    }
-    for name in order.iter().filter(|name| !present.iter().any(|each| each == *name)) {
-        findings.push(Finding::file(
-            MANIFESTS,
-            format!("{name} is in the ordered list but not in the workspace"),
-            "take it out of ORDER",
-        ));
     }
 }
 
@@ -138,6 +145,7 @@ mod tests {
             ("crates/a/Cargo.toml", &a),
             ("crates/b/Cargo.toml", &b),
             ("crates/c/Cargo.toml", &c),
+            (MAP, "### `crates/a`\n### `crates/b`\n### `crates/c`\n"),
         ]);
         let mut findings = Vec::new();
         check_with(&repo, order, &mut findings);
@@ -174,14 +182,16 @@ mod tests {
     }
 
     #[test]
-    fn list_and_workspace_name_the_same_crates() {
+    fn a_crate_without_a_place_in_the_list_or_the_code_map_is_found() {
         assert_eq!(
-            found("", &["a", "c", "d"]),
-            [
-                "crates/b/Cargo.toml:2: b is not in the ordered list of crates",
-                "xtask/src/tidy/direction.rs:0: d is in the ordered list but not in the workspace",
-            ]
+            found("", &["a", "c"]),
+            ["crates/b/Cargo.toml:2: b is not in the ordered list of crates"]
         );
+        let repo = Repo::of(&[("crates/a/Cargo.toml", &manifest("a", ""))]);
+        let mut findings = Vec::new();
+        check_with(&repo, ABC, &mut findings);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].what, "a is not in the code map");
     }
 
     #[test]
