@@ -1,0 +1,188 @@
+//! What the person sees first: where the conversation works, with which model, what was loaded
+//! into its prompt and what was not, and the last exchanges of a resumed session.
+
+use std::path::Path;
+
+use hermes_agent::{Conversation, Services};
+use hermes_core::{Block, Origin, Role, RowStatus, Source, Verdict, ViewRow, fold_view};
+
+use crate::out::{self, Paint, ellipsis};
+
+/// Prints the banner.
+pub fn print(services: &Services, conversation: &Conversation) {
+    let paint = Paint::stderr();
+    let version = env!("CARGO_PKG_VERSION");
+    out::note(format!(
+        "{} {}",
+        paint.bold(&format!("hermes {version}")),
+        paint.dim(&format!("session {}", conversation.id()))
+    ));
+    let mut lines = vec![
+        ("folder", folder_line(conversation)),
+        ("model", model_line(services, conversation)),
+        ("loaded", loaded_line(conversation)),
+    ];
+    lines.extend(left_out(conversation).into_iter().map(|text| ("", paint.yellow(&text))));
+    for (name, text) in lines {
+        out::note(format!("  {} {text}", paint.dim(&format!("{name:<7}"))));
+    }
+    out::note(paint.dim("  /help lists commands and keys; Ctrl-D leaves"));
+}
+
+fn folder_line(conversation: &Conversation) -> String {
+    let workspace = conversation.workspace();
+    let cwd = workspace.cwd.display();
+    match (&workspace.git_root, &workspace.git_branch) {
+        (None, _) => format!("{cwd} (no git)"),
+        (Some(root), branch) => {
+            let branch = branch.as_ref().map(|name| format!(", branch {name}")).unwrap_or_default();
+            if *root == workspace.cwd {
+                format!("{cwd} (git root{branch})")
+            } else {
+                format!("{cwd} (git root {}{branch})", root.display())
+            }
+        }
+    }
+}
+
+/// The model in words: who answers, where, and who takes over.
+pub fn model_line(services: &Services, conversation: &Conversation) -> String {
+    let model = conversation.model();
+    if services.is_rehearsal() && model.provider == "rehearsal" {
+        return "rehearsal: no language model, fixed replies only (hint: hermes setup)".to_owned();
+    }
+    let mut text = format!("{}, provider {}", model.model, model.provider);
+    if let Some(window) = services.context_window {
+        text.push_str(&format!(", window {window} tokens"));
+    }
+    let others: Vec<String> = services
+        .endpoints
+        .iter()
+        .skip(1)
+        .map(|endpoint| format!("{} ({})", endpoint.model, endpoint.provider))
+        .collect();
+    if !others.is_empty() {
+        text.push_str(&format!("; then {}", others.join(", ")));
+    }
+    text
+}
+
+/// The person's own sources that are in the prompt. Built-in text is not listed.
+fn loaded_line(conversation: &Conversation) -> String {
+    let cwd = &conversation.workspace().cwd;
+    let mut names: Vec<String> = Vec::new();
+    for block in conversation.blocks() {
+        if let (Source::File { path }, true) = (&block.source, block.verdict.is_in()) {
+            names.push(format!("{}{}", short(path, cwd), remark(&block.verdict)));
+        }
+    }
+    names.push(format!("{} tools", conversation.tools().defs.len()));
+    names.join(", ")
+}
+
+fn remark(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Truncated { kept, total } => format!(" (cut: {kept} of {total} characters)"),
+        Verdict::Flagged { spans } => {
+            let why = spans.first().map(|(_, _, why)| format!(": {why}")).unwrap_or_default();
+            format!(" ({} suspicious passages taken out{why})", spans.len())
+        }
+        _ => String::new(),
+    }
+}
+
+/// Sources that were found and did not get in, each with its reason.
+fn left_out(conversation: &Conversation) -> Vec<String> {
+    let cwd = &conversation.workspace().cwd;
+    let name = |block: &Block| match &block.source {
+        Source::File { path } => short(path, cwd),
+        _ => block.id.clone(),
+    };
+    conversation
+        .blocks()
+        .iter()
+        .filter_map(|block| match &block.verdict {
+            Verdict::Shadowed { by } => {
+                Some(format!("{} not loaded: {} comes first", name(block), short(by, cwd)))
+            }
+            Verdict::Blocked { why } => Some(format!("{} not loaded: {why}", name(block))),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A path as the person knows it: below the working directory without it.
+fn short(path: &str, cwd: &Path) -> String {
+    let path = Path::new(path);
+    match path.strip_prefix(cwd) {
+        Ok(inside) => inside.display().to_string(),
+        Err(_) => {
+            // The last two parts tell `memories/USER.md` and `parent/AGENTS.md` apart.
+            let parts: Vec<_> = path.components().rev().take(2).collect();
+            parts.into_iter().rev().collect::<std::path::PathBuf>().display().to_string()
+        }
+    }
+}
+
+/// Prints the last exchanges of a resumed session, cut.
+///
+/// # Errors
+/// If the history cannot be read.
+pub fn recap(services: &Services, conversation: &Conversation) -> anyhow::Result<()> {
+    let display = &services.config.display;
+    if !conversation.is_stored() || display.resume_display == "minimal" {
+        return Ok(());
+    }
+    let history = services.store.history(conversation.id())?;
+    let Some(head) = history.head else { return Ok(()) };
+    let view = fold_view(&history.rows, &history.generations, head, history.last_seq)?;
+    let lines = recap_lines(
+        &view.rows,
+        display.resume_exchanges,
+        (display.resume_max_user_chars, display.resume_max_assistant_chars),
+        Paint::stdout(),
+    );
+    for line in lines {
+        out::line(line)?;
+    }
+    Ok(())
+}
+
+fn recap_lines(
+    rows: &[ViewRow],
+    exchanges: usize,
+    (user, assistant): (usize, usize),
+    paint: Paint,
+) -> Vec<String> {
+    let said: Vec<_> = rows
+        .iter()
+        .map(|row| &row.row)
+        .filter_map(|row| match row.role {
+            Role::User => Some((row, row.text_of(Origin::User))),
+            Role::Assistant => Some((row, row.text_of(Origin::Model))),
+            Role::System | Role::Tool => None,
+        })
+        .filter(|(_, text)| !text.trim().is_empty())
+        .collect();
+    let starts: Vec<usize> = said
+        .iter()
+        .enumerate()
+        .filter(|(_, (row, _))| row.role == Role::User)
+        .map(|(at, _)| at)
+        .collect();
+    let from = starts.len().saturating_sub(exchanges);
+    let Some(first) = starts.get(from) else { return Vec::new() };
+    let mut lines = Vec::new();
+    if from > 0 {
+        lines.push(paint.dim(&format!("({from} earlier exchanges)")));
+    }
+    for (row, text) in &said[*first..] {
+        if row.role == Role::User {
+            lines.push(paint.dim(&format!("> {}", ellipsis(text, user))));
+        } else {
+            let stopped = if row.status == RowStatus::Interrupted { " (stopped)" } else { "" };
+            lines.push(paint.dim(&format!("{}{stopped}", ellipsis(text, assistant))));
+        }
+    }
+    lines
+}

@@ -1,0 +1,397 @@
+//! Slash commands as data: name, aliases, arguments, help, what Tab offers, what is run. Help,
+//! completion and the guide read this table; there is no other list.
+
+use hermes_core::Usage;
+use hermes_store::{OpenMode, SessionFilter, SessionInfo, TitleSource};
+
+use super::Repl;
+use crate::commands::context;
+use crate::out::{self, Paint, ellipsis};
+
+/// One command.
+pub struct Command {
+    /// Its name, without the slash.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// Its arguments, as help shows them.
+    pub arguments: &'static str,
+    /// What it does, in a few words.
+    pub help: &'static str,
+    /// What Tab offers behind its name.
+    pub words: Words,
+    /// Does it. The text is what follows the name.
+    pub run: fn(&mut Repl<'_>, &str) -> anyhow::Result<Next>,
+}
+
+/// What Tab offers behind a command's name.
+#[derive(Clone, Copy)]
+pub enum Words {
+    /// Nothing.
+    None,
+    /// These words, each with its meaning.
+    Fixed(&'static [(&'static str, &'static str)]),
+    /// Stored sessions of this workspace.
+    Sessions,
+}
+
+/// What happens after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The next line is read.
+    Stay,
+    /// The conversation is left.
+    Leave,
+}
+
+/// Every command, in the order of `/help`.
+pub const TABLE: &[Command] = &[
+    Command {
+        name: "help",
+        aliases: &[],
+        arguments: "",
+        help: "list these commands and the keys",
+        words: Words::None,
+        run: help,
+    },
+    Command {
+        name: "new",
+        aliases: &["reset"],
+        arguments: "[TITLE]",
+        help: "start a new session; this one stays stored",
+        words: Words::None,
+        run: new,
+    },
+    Command {
+        name: "resume",
+        aliases: &[],
+        arguments: "SESSION",
+        help: "take up a stored session: number, id, unique prefix, title or \"latest\"",
+        words: Words::Sessions,
+        run: resume,
+    },
+    Command {
+        name: "sessions",
+        aliases: &[],
+        arguments: "",
+        help: "list the latest sessions of this workspace, with numbers for /resume",
+        words: Words::None,
+        run: sessions,
+    },
+    Command {
+        name: "title",
+        aliases: &[],
+        arguments: "[TEXT]",
+        help: "show or set the title of this session",
+        words: Words::None,
+        run: title,
+    },
+    Command {
+        name: "usage",
+        aliases: &[],
+        arguments: "",
+        help: "show the tokens of this session, as the provider reported them",
+        words: Words::None,
+        run: usage,
+    },
+    Command {
+        name: "context",
+        aliases: &["ctx"],
+        arguments: "[all]",
+        help: "show what the last request was made of",
+        words: Words::Fixed(&[("all", "every part instead of groups")]),
+        run: context,
+    },
+    Command {
+        name: "model",
+        aliases: &[],
+        arguments: "[MODEL]",
+        help: "show the model, or go on with another one in this session",
+        words: Words::None,
+        run: model,
+    },
+    Command {
+        name: "exit",
+        aliases: &["quit"],
+        arguments: "",
+        help: "leave; what was said stays stored",
+        words: Words::None,
+        run: exit,
+    },
+];
+
+/// Finds a command by name, alias or unique prefix of a name.
+///
+/// # Errors
+/// The nearest name, if any is near.
+pub fn find(name: &str) -> Result<&'static Command, Option<&'static str>> {
+    let exact = TABLE
+        .iter()
+        .find(|command| command.name == name || command.aliases.contains(&name));
+    if let Some(command) = exact {
+        return Ok(command);
+    }
+    let mut begin = TABLE.iter().filter(|command| {
+        command.name.starts_with(name) || command.aliases.iter().any(|it| it.starts_with(name))
+    });
+    match (begin.next(), begin.next()) {
+        (Some(command), None) if !name.is_empty() => Ok(command),
+        (Some(command), Some(_)) => Err(Some(command.name)),
+        _ => Err(nearest(name)),
+    }
+}
+
+fn nearest(name: &str) -> Option<&'static str> {
+    TABLE
+        .iter()
+        .flat_map(|command| std::iter::once(command.name).chain(command.aliases.iter().copied()))
+        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(2).min(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// The command and its argument, if the line is one. A path such as `/etc/hosts` is none.
+pub fn parse(line: &str) -> Option<(&str, &str)> {
+    let rest = line.strip_prefix('/')?;
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let is_name = !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    is_name.then_some((name, argument.trim()))
+}
+
+/// The table in Markdown, as the guide shows it.
+pub fn markdown() -> String {
+    let head = "| command | also | what it does |\n|---|---|---|\n".to_owned();
+    TABLE.iter().fold(head, |text, command| {
+        let also: Vec<String> = command.aliases.iter().map(|name| format!("`/{name}`")).collect();
+        let (usage, also) = (usage_of(command), also.join(", "));
+        text + &format!("| `{usage}` | {also} | {} |\n", command.help)
+    })
+}
+
+fn usage_of(command: &Command) -> String {
+    format!("/{} {}", command.name, command.arguments).trim_end().to_owned()
+}
+
+fn help(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+    let paint = Paint::stdout();
+    for command in TABLE {
+        let also = match command.aliases {
+            [] => String::new(),
+            aliases => format!(" (also /{})", aliases.join(", /")),
+        };
+        let usage = paint.bold(&format!("{:<18}", usage_of(command)));
+        out::line(format!("  {usage} {}{}", command.help, paint.dim(&also)))?;
+    }
+    out::line(paint.dim(
+        "  Tab completes. Alt-Enter, Ctrl-J or a backslash at the end makes a new line.\n  \
+         Up and Ctrl-R find earlier lines; a line that begins with a space is not remembered.\n  \
+         Ctrl-C stops the model, or clears the line. Ctrl-D leaves. // sends a message that \
+         begins with /.",
+    ))?;
+    Ok(Next::Stay)
+}
+
+fn new(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    repl.farewell();
+    repl.start_new()?;
+    if !argument.is_empty() {
+        title(repl, argument)?;
+    }
+    Ok(Next::Stay)
+}
+
+fn resume(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    if argument.is_empty() {
+        sessions(repl, "")?;
+        out::note("hint: /resume NUMBER takes one up");
+        return Ok(Next::Stay);
+    }
+    let listed = argument
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| repl.listed.get(number.checked_sub(1)?))
+        .cloned();
+    let info = match listed {
+        Some(id) => repl.app.session(&repl.services.store, id.as_str())?,
+        None => repl.app.session(&repl.services.store, argument)?,
+    };
+    if info.id == *repl.conversation.id() {
+        out::note("this session is open already");
+        return Ok(Next::Stay);
+    }
+    repl.take_up(&info)?;
+    Ok(Next::Stay)
+}
+
+fn sessions(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+    let infos = repl.stored_here(10)?;
+    repl.listed = infos.iter().map(|info| info.id.clone()).collect();
+    let rows = infos
+        .iter()
+        .enumerate()
+        .map(|(index, info)| {
+            let here = if info.id == *repl.conversation.id() { "*" } else { "" };
+            vec![
+                format!("{}{here}", index + 1),
+                info.id.to_string(),
+                info.last_activity_at.to_string(),
+                info.message_count.to_string(),
+                ellipsis(info.title.as_deref().unwrap_or("-"), 40),
+            ]
+        })
+        .collect();
+    out::table(
+        &["", "session", "last activity", "messages", "title"],
+        rows,
+        "no session of this workspace is stored yet",
+    )?;
+    Ok(Next::Stay)
+}
+
+/// Most characters of a title.
+const TITLE_CHARS: usize = 100;
+
+fn title(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    let text: String = argument.chars().filter(|c| !c.is_control()).take(TITLE_CHARS).collect();
+    if text.is_empty() {
+        let stored = repl.info()?.and_then(|info| info.title);
+        let title = repl.pending_title.clone().or(stored);
+        out::line(title.as_deref().unwrap_or("this session has no title"))?;
+        return Ok(Next::Stay);
+    }
+    if repl.conversation.is_stored() {
+        let id = repl.conversation.id();
+        let given = repl.services.store.set_title(id, Some(&text), TitleSource::User)?;
+        out::note(format!("title: {}", given.as_deref().unwrap_or(&text)));
+    } else {
+        out::note(format!("title: {text} (stored with the first message)"));
+        repl.pending_title = Some(text);
+    }
+    Ok(Next::Stay)
+}
+
+fn usage(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+    let Some(info) = repl.info()? else {
+        out::note("nothing was sent in this session yet");
+        return Ok(Next::Stay);
+    };
+    for line in usage_lines(&info) {
+        out::line(line)?;
+    }
+    Ok(Next::Stay)
+}
+
+/// What the provider did not report stays unknown.
+fn usage_lines(info: &SessionInfo) -> Vec<String> {
+    let Usage { input, output, cache_read, cache_write, reasoning } = info.usage;
+    let figure = |figure: Option<u64>| {
+        figure.map_or_else(|| "unknown".to_owned(), |figure| figure.to_string())
+    };
+    let mut lines = vec![format!(
+        "{} requests answered; tokens as the provider reported them:",
+        info.api_calls
+    )];
+    for (name, value) in [
+        ("input", input),
+        ("  read from cache", cache_read),
+        ("  written to cache", cache_write),
+        ("output", output),
+        ("  reasoning", reasoning),
+    ] {
+        lines.push(format!("  {name:<20} {:>12}", figure(value)));
+    }
+    lines
+}
+
+fn context(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    let Some(info) = repl.info()? else {
+        out::note("nothing was sent in this session yet; the banner shows what was loaded");
+        return Ok(Next::Stay);
+    };
+    let report = context::report(repl.app, &repl.services.store, &info)?;
+    context::print(&report, argument == "all")?;
+    Ok(Next::Stay)
+}
+
+fn model(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    if argument.is_empty() {
+        out::line(super::banner::model_line(&repl.services, &repl.conversation))?;
+        return Ok(Next::Stay);
+    }
+    repl.change_model(argument)?;
+    Ok(Next::Stay)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "one signature for every command of the table")]
+fn exit(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+    Ok(Next::Leave)
+}
+
+impl Repl<'_> {
+    /// The latest sessions of this workspace.
+    pub(super) fn stored_here(&self, limit: usize) -> anyhow::Result<Vec<SessionInfo>> {
+        let store = self.app.store(OpenMode::ReadOnly)?;
+        let workspace = self.conversation.workspace();
+        let root = workspace.git_root.as_ref().unwrap_or(&workspace.cwd).display().to_string();
+        Ok(store.sessions(&SessionFilter {
+            workspace: Some(root),
+            limit: Some(limit),
+            ..SessionFilter::default()
+        })?)
+    }
+
+    /// The facts of the session; None before anything was said.
+    pub(super) fn info(&self) -> anyhow::Result<Option<SessionInfo>> {
+        if !self.conversation.is_stored() {
+            return Ok(None);
+        }
+        Ok(self.services.store.session(self.conversation.id())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str) -> Result<&'static str, Option<&'static str>> {
+        find(name).map(|command| command.name)
+    }
+
+    #[test]
+    fn a_command_is_found_by_name_alias_and_unique_prefix_else_the_nearest_is_named() {
+        assert_eq!(found("exit"), Ok("exit"));
+        assert_eq!(found("quit"), Ok("exit"));
+        assert_eq!(found("ti"), Ok("title"));
+        assert_eq!(found("q"), Ok("exit"));
+        assert_eq!(found("tilte"), Err(Some("title")));
+        assert_eq!(found("hepl"), Err(Some("help")));
+        assert_eq!(found("xyzzyx"), Err(None));
+        assert_eq!(found("res"), Err(Some("new")), "/reset and /resume both begin so");
+    }
+
+    #[test]
+    fn names_and_aliases_are_unique_and_helped() {
+        let mut names: Vec<&str> = TABLE
+            .iter()
+            .flat_map(|it| std::iter::once(it.name).chain(it.aliases.iter().copied()))
+            .collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(TABLE.iter().all(|command| !command.help.is_empty()));
+        assert_eq!(markdown().lines().count(), TABLE.len() + 2);
+    }
+
+    #[test]
+    fn a_path_or_a_lone_slash_is_a_message() {
+        assert_eq!(parse("/title  my work "), Some(("title", "my work")));
+        assert_eq!(parse("/help"), Some(("help", "")));
+        assert_eq!(parse("/etc/hosts has what?"), None);
+        assert_eq!(parse("/"), None);
+        assert_eq!(parse("//title"), None);
+        assert_eq!(parse("hello /help"), None);
+    }
+}

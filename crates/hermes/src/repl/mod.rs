@@ -1,0 +1,255 @@
+//! The conversation on a terminal: a line is read, a turn runs, its answer streams.
+//!
+//! Invariants: the line editor and a turn never read the keyboard at the same time; the session
+//! is given back after every turn, so that another process may use it; nothing is stored before
+//! something was said.
+
+mod banner;
+pub mod commands;
+mod complete;
+mod history;
+mod interrupt;
+mod line;
+
+use std::io::{self, IsTerminal as _};
+
+use hermes_agent::{Cancel, Conversation, Services, StartOptions, UserInput};
+use hermes_context::Workspace;
+use hermes_core::{SessionId, TurnOutcome};
+use hermes_home::Overrides;
+use hermes_store::{SessionFilter, SessionInfo, Store, TitleSource};
+use tokio::runtime::Runtime;
+
+use self::commands::Next;
+use self::interrupt::Interrupts;
+use self::line::{Input, LineEditor};
+use crate::app::App;
+use crate::commands::chat;
+use crate::exit::{Exit, Failure};
+use crate::render::{Screen, Show};
+use crate::{approve, out};
+
+/// The conversation and what it is held with.
+pub struct Repl<'a> {
+    app: &'a App,
+    runtime: Runtime,
+    interrupts: Interrupts,
+    services: Services,
+    conversation: Conversation,
+    /// A title given before anything was stored.
+    pending_title: Option<String>,
+    /// The sessions that `/sessions` listed last, for `/resume NUMBER`.
+    listed: Vec<SessionId>,
+}
+
+/// Holds a conversation until the person leaves.
+///
+/// # Errors
+/// If it cannot be opened or the terminal fails.
+pub fn run(app: &App) -> anyhow::Result<Exit> {
+    if !io::stdout().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "a conversation needs a terminal; hint: `hermes chat -q TEXT` says one thing and \
+             prints the answer",
+        )
+        .into());
+    }
+    let (services, mut conversation) = chat::open(app)?;
+    conversation.release()?;
+    let mut editor = LineEditor::new(
+        &app.home,
+        &services.config,
+        session_lookup(services.store.clone(), conversation.workspace()),
+    );
+    let mut repl = Repl {
+        app,
+        runtime: chat::runtime()?,
+        interrupts: Interrupts::watch()?,
+        services,
+        conversation,
+        pending_title: None,
+        listed: Vec::new(),
+    };
+    repl.introduce()?;
+    loop {
+        match editor.read()? {
+            Input::Closed => break,
+            Input::Cleared => {}
+            Input::Line(line) => {
+                if repl.line(&line) == Next::Leave {
+                    break;
+                }
+            }
+        }
+    }
+    repl.farewell();
+    // The editor looks sessions up in the store, so it goes first.
+    drop(editor);
+    repl.services.store.close();
+    Ok(Exit::Ok)
+}
+
+/// What Tab offers behind `/resume`.
+fn session_lookup(store: Store, workspace: &Workspace) -> complete::SessionLookup {
+    let root = workspace.git_root.as_ref().unwrap_or(&workspace.cwd).display().to_string();
+    let filter =
+        SessionFilter { workspace: Some(root), limit: Some(20), ..SessionFilter::default() };
+    Box::new(move || {
+        let infos = store.sessions(&filter).unwrap_or_default();
+        infos
+            .into_iter()
+            .map(|info| {
+                let title = info.title.unwrap_or_else(|| "untitled".to_owned());
+                let about = format!("{title}, {} messages", info.message_count);
+                (info.id.to_string(), about)
+            })
+            .collect()
+    })
+}
+
+impl Repl<'_> {
+    /// Banner, and the last exchanges of a resumed session.
+    fn introduce(&self) -> anyhow::Result<()> {
+        banner::print(&self.services, &self.conversation);
+        if let Some(why) = &self.conversation.resume_report().rebuilt_because {
+            out::note(format!("note: the prompt was built anew: {why}"));
+        }
+        banner::recap(&self.services, &self.conversation)?;
+        if self.services.config.display.compact {
+            return Ok(());
+        }
+        out::note("");
+        Ok(())
+    }
+
+    /// One line from the person: a command or a message.
+    fn line(&mut self, line: &str) -> Next {
+        let done = match commands::parse(line) {
+            Some((name, argument)) => match commands::find(name) {
+                Ok(command) => (command.run)(self, argument),
+                Err(nearest) => {
+                    let hint = match nearest {
+                        Some(nearest) => format!("did you mean /{nearest}?"),
+                        None => "/help lists the commands".to_owned(),
+                    };
+                    out::note(format!("error: no command /{name}\nhint: {hint}"));
+                    Ok(Next::Stay)
+                }
+            },
+            None if line.trim().is_empty() => Ok(Next::Stay),
+            None => {
+                // Two slashes stand for one that begins a message.
+                let text = if line.starts_with("//") { &line[1..] } else { line };
+                self.say(text)
+            }
+        };
+        done.unwrap_or_else(|error| {
+            if out::is_broken_pipe(&error) {
+                return Next::Leave;
+            }
+            out::error(&error);
+            Next::Stay
+        })
+    }
+
+    /// One turn. Ctrl-C stops it; what was said is kept.
+    fn say(&mut self, text: &str) -> anyhow::Result<Next> {
+        let screen = Screen::new(Show::Everything, self.services.config.display.show_reasoning);
+        let cancel = Cancel::default();
+        let running = self.interrupts.during(cancel.clone());
+        let input = UserInput::text(text);
+        let turn = self.conversation.turn(&self.services, input, &screen, &cancel);
+        let report = self.runtime.block_on(turn);
+        drop(running);
+        let released = self.conversation.release();
+        match report?.outcome {
+            TurnOutcome::Answered | TurnOutcome::Interrupted => {}
+            TurnOutcome::Failed(why) => {
+                return Err(Failure::new(Exit::Provider, why).into());
+            }
+            TurnOutcome::LimitReached(calls) => out::note(format!(
+                "the turn was ended after {calls} model calls\nhint: say \"go on\", or raise \
+                 agent.max_turns"
+            )),
+        }
+        if let Some(title) = self.pending_title.take() {
+            let id = self.conversation.id();
+            self.services.store.set_title(id, Some(&title), TitleSource::User)?;
+        }
+        released?;
+        out::note("");
+        Ok(if screen.is_closed() { Next::Leave } else { Next::Stay })
+    }
+
+    /// How to come back to this session, if there is anything to come back to.
+    fn farewell(&self) {
+        if self.conversation.is_stored() {
+            let id = self.conversation.id();
+            out::note(format!("session {id} is stored (hermes --resume {id} goes on with it)"));
+        }
+    }
+
+    fn options(&self, workspace: Workspace) -> StartOptions {
+        StartOptions {
+            workspace,
+            platform: "cli".to_owned(),
+            approver: approve::approver(),
+            caller: None,
+            tools: None,
+        }
+    }
+
+    /// Opens a new session with the same model in the same place.
+    fn start_new(&mut self) -> anyhow::Result<()> {
+        let options = self.options(self.conversation.workspace().clone());
+        self.change(Conversation::start(&self.services, options)?)
+    }
+
+    /// Opens a stored session with its own model, where it can still be reached.
+    fn take_up(&mut self, info: &SessionInfo) -> anyhow::Result<()> {
+        let loaded = self.app.config()?;
+        let configured = loaded.config.terminal.cwd.clone();
+        let options = self.options(self.app.workspace(&configured, info.cwd.as_deref())?);
+        let services = self.app.services(loaded, self.services.store.clone(), Some(info))?;
+        let mut conversation = Conversation::resume(&services, info, options)?;
+        conversation.release()?;
+        self.farewell();
+        self.services = services;
+        self.change(conversation)
+    }
+
+    /// Goes on in this session with another model of the same or another provider.
+    fn change_model(&mut self, model: &str) -> anyhow::Result<()> {
+        let loaded = self.app.config_with(&Overrides {
+            model: Some(model.to_owned()),
+            provider: self.app.talk.provider.clone(),
+            cwd: self.app.talk.cwd.clone(),
+            ..Overrides::default()
+        })?;
+        let options = self.options(self.conversation.workspace().clone());
+        let services = self.app.services(loaded, self.services.store.clone(), None)?;
+        let info = self.info()?;
+        let mut conversation = match &info {
+            Some(info) => Conversation::resume(&services, info, options)?,
+            None => Conversation::start(&services, options)?,
+        };
+        conversation.release()?;
+        self.services = services;
+        self.conversation = conversation;
+        out::note(format!("model: {}", banner::model_line(&self.services, &self.conversation)));
+        if info.is_some() {
+            out::note("the provider's cache of this session does not carry over");
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, conversation: Conversation) -> anyhow::Result<()> {
+        self.conversation = conversation;
+        self.pending_title = None;
+        for warning in self.conversation.warnings() {
+            out::note(format!("warning: {warning}"));
+        }
+        self.introduce()
+    }
+}
