@@ -1,0 +1,148 @@
+//! What every tool works with: settings taken out of the configuration once, and the session's
+//! memory of files and approvals.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use hermes_context::Workspace;
+use hermes_core::{Digest, RowStatus, ToolOutcome};
+use hermes_home::{Config, FileLock, Home, ProcessVars, fsio};
+
+use crate::capture::Limits;
+use crate::guard::{Guard, Places};
+use crate::outputs::OutputFolder;
+use crate::paths::{Located, Paths};
+use crate::reads::{PathLocks, Reads};
+use crate::registry::ToolContext;
+
+/// Names of variables that hold a provider's key by convention.
+const KEY_ENDINGS: &[&str] = &["_API_KEY", "_API_TOKEN", "_ACCESS_KEY", "_SECRET_KEY"];
+
+/// How long another process may keep a file that is to be written.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Shared by all tools of a session.
+pub(crate) struct Workbench {
+    pub home: Home,
+    pub config: Arc<Config>,
+    pub paths: Paths,
+    pub guard: Guard,
+    pub reads: Reads,
+    pub locks: PathLocks,
+    /// Digests of the edits that were made, to recognise a repeat.
+    pub edits: Mutex<HashSet<Digest>>,
+    pub outputs: OutputFolder,
+    vars: Arc<ProcessVars>,
+    child_env: OnceLock<Vec<(String, String)>>,
+    workspace: OnceLock<Workspace>,
+}
+
+impl Workbench {
+    pub(crate) fn new(context: ToolContext) -> Self {
+        let ToolContext { home, config, cwd, approver, env, vars } = context;
+        let user_home = vars.get("HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
+        let paths = Paths::new(&cwd, user_home.as_deref(), home.root());
+        let guard = Guard::new(
+            &config.approvals.allow,
+            &config.approvals.deny,
+            Places { user_home, hermes_home: home.root().to_owned() },
+            approver,
+            Duration::from_secs(config.approvals.timeout),
+        );
+        Self {
+            outputs: OutputFolder::new(home.root().join("outputs"), env),
+            home,
+            config,
+            paths,
+            guard,
+            reads: Reads::default(),
+            locks: PathLocks::default(),
+            edits: Mutex::default(),
+            vars,
+            child_env: OnceLock::new(),
+            workspace: OnceLock::new(),
+        }
+    }
+
+    /// Limits of a command's output.
+    pub(crate) fn limits(&self) -> Limits {
+        let limits = &self.config.tool_output;
+        Limits {
+            bytes: limits.max_bytes.max(1000),
+            lines: limits.max_lines.max(10),
+            line_length: limits.max_line_length.max(80),
+        }
+    }
+
+    /// The environment of commands: this process's, without what the home's `.env` names and
+    /// without names that end like a key, unless `terminal.env_passthrough` has them.
+    pub(crate) fn child_env(&self) -> &[(String, String)] {
+        self.child_env.get_or_init(|| {
+            let dotenv = std::fs::read_to_string(self.home.env_path()).unwrap_or_default();
+            let secret = names_in(&dotenv);
+            let passed = &self.config.terminal.env_passthrough;
+            let keep = |name: &str| {
+                passed.iter().any(|known| known == name)
+                    || !(secret.contains(name)
+                        || KEY_ENDINGS.iter().any(|end| name.to_uppercase().ends_with(end)))
+            };
+            let vars = self.vars.iter().filter(|(name, _)| keep(name));
+            vars.map(|(name, value)| (name.clone(), value.clone())).collect()
+        })
+    }
+
+    /// Takes the turn of writing this file: from other calls in this process, and from other
+    /// processes of this home.
+    ///
+    /// # Errors
+    /// If another process keeps it for too long.
+    pub(crate) fn other_writers(&self, path: &Path) -> Result<Option<FileLock>, String> {
+        // 256 locks for all paths: two paths of one lock merely wait for each other.
+        let name: String =
+            Digest::of(path.as_os_str().as_encoded_bytes()).short().chars().take(2).collect();
+        let folder = self.home.root().join("locks");
+        if fsio::create_private_dir(&folder).is_err() {
+            // A home that cannot be written to must not stop work elsewhere.
+            return Ok(None);
+        }
+        FileLock::acquire(&folder.join(format!("write-{name}.lock")), LOCK_WAIT)
+            .map(Some)
+            .map_err(|e| format!("another process is writing this file: {e}; hint: try again"))
+    }
+
+    /// The receipt of a write, if the file is a source of context.
+    pub(crate) fn receipt(&self, at: &Located, before: Digest, after: Digest) -> Option<String> {
+        let _ = (at, before, after, &self.workspace);
+        None
+    }
+
+    /// Edits made so far.
+    pub(crate) fn edits(&self) -> MutexGuard<'_, HashSet<Digest>> {
+        self.edits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Names set in the text of an `.env` file.
+fn names_in(text: &str) -> HashSet<&str> {
+    text.lines()
+        .filter_map(|line| line.trim().split_once('='))
+        .map(|(name, _)| name.trim())
+        .map(|name| name.strip_prefix("export ").map_or(name, str::trim))
+        .collect()
+}
+
+/// Adds the paths that a call touched.
+pub(crate) fn touching(mut outcome: ToolOutcome, path: &Path) -> ToolOutcome {
+    outcome.touched.push(path.display().to_string());
+    outcome
+}
+
+/// A result, or an error for the model.
+pub(crate) fn outcome(result: Result<String, String>) -> ToolOutcome {
+    match result {
+        Ok(text) => ToolOutcome { status: RowStatus::Complete, ..ToolOutcome::ok(text) },
+        Err(text) => ToolOutcome::failed(text),
+    }
+}

@@ -1,0 +1,88 @@
+//! The registry that the agent sees.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hermes_core::{Env, ToolCall, ToolDef, ToolOutcome, ToolRegistry, ToolSink};
+use hermes_home::{Config, Home, ProcessVars};
+
+use crate::args::Args;
+use crate::bench::Workbench;
+use crate::guard::{Approver, SessionApproval};
+use crate::tools::{TOOLS, Tool};
+
+/// What the tools of one session need.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// The home: memory, limits on paths, whole outputs.
+    pub home: Home,
+    /// The settings.
+    pub config: Arc<Config>,
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// Asks the person about commands.
+    pub approver: Arc<dyn Approver>,
+    /// Time and chance.
+    pub env: Arc<dyn Env>,
+    /// The process's environment; commands get it without secrets.
+    pub vars: Arc<ProcessVars>,
+}
+
+/// The built-in tools of one session. What it has read and what was allowed lasts as long as this
+/// value.
+pub struct BuiltinTools {
+    bench: Arc<Workbench>,
+}
+
+impl BuiltinTools {
+    /// The tools for one session.
+    pub fn new(context: ToolContext) -> Self {
+        Self { bench: Arc::new(Workbench::new(context)) }
+    }
+
+    /// Commands that the person allowed until the session ends.
+    pub fn session_approvals(&self) -> Vec<SessionApproval> {
+        self.bench.guard.session_approvals()
+    }
+
+    /// Takes such a word back; false if it was not given.
+    pub fn revoke(&self, approval: &SessionApproval) -> bool {
+        self.bench.guard.revoke(approval)
+    }
+
+    fn offered(&self) -> impl Iterator<Item = &'static Tool> {
+        let config = Arc::clone(&self.bench.config);
+        TOOLS.iter().filter(move |tool| (tool.offered)(&config))
+    }
+}
+
+impl ToolRegistry for BuiltinTools {
+    fn definitions(&self) -> Vec<ToolDef> {
+        self.offered()
+            .map(|tool| ToolDef { name: tool.name.into(), json: tool.json.into() })
+            .collect()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        sink: &'a dyn ToolSink,
+    ) -> Pin<Box<dyn Future<Output = ToolOutcome> + Send + 'a>> {
+        Box::pin(async move {
+            let Some(tool) = self.offered().find(|tool| *tool.name == *call.name) else {
+                let known: Vec<&str> = self.offered().map(|tool| tool.name).collect();
+                return ToolOutcome::failed(format!(
+                    "there is no tool \"{}\"; known: {}",
+                    call.name.chars().take(60).collect::<String>(),
+                    known.join(", ")
+                ));
+            };
+            match Args::parse(tool.name, tool.params, &call.arguments) {
+                Ok(args) => (tool.run)(&self.bench, args, sink).await,
+                Err(message) => ToolOutcome::failed(message),
+            }
+        })
+    }
+}

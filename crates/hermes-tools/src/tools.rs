@@ -1,0 +1,50 @@
+//! The table of tools. Names, definitions and order are part of what a session pins at its start:
+//! a changed text here reaches only new sessions.
+
+mod candidates;
+mod memory;
+mod patch;
+mod read_file;
+mod search_files;
+mod terminal;
+mod write_file;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hermes_core::{ToolOutcome, ToolSink};
+use hermes_home::Config;
+
+use crate::args::{Args, Param};
+use crate::bench::Workbench;
+
+/// A running call.
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = ToolOutcome> + Send + 'a>>;
+
+/// A tool.
+pub(crate) struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// Its definition as it is sent.
+    pub json: &'static str,
+    /// Its parameters; equal to those in the definition.
+    pub params: &'static [Param],
+    /// Whether these settings offer it.
+    pub offered: fn(&Config) -> bool,
+    /// Runs it.
+    pub run: for<'a> fn(&'a Arc<Workbench>, Args, &'a dyn ToolSink) -> Running<'a>,
+}
+
+/// All built-in tools, in the order in which they are sent.
+pub(crate) static TOOLS: [Tool; 6] = [
+    read_file::TOOL,
+    write_file::TOOL,
+    patch::TOOL,
+    search_files::TOOL,
+    terminal::TOOL,
+    memory::TOOL,
+];
+
+#[cfg(test)]
+mod tests;

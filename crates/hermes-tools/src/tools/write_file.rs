@@ -1,0 +1,114 @@
+//! `write_file`: a whole file, and how every tool puts bytes into one.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::PoisonError;
+
+use hermes_core::{Digest, ToolSink};
+use hermes_home::fsio;
+
+use super::read_file::regular;
+use super::{Running, Tool};
+use crate::args::{Args, Kind, Param};
+use crate::bench::{Workbench, outcome, touching};
+use crate::paths::Located;
+use crate::reads::Unseen;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "write_file",
+    json: concat!(
+        r#"{"type":"function","function":{"name":"write_file","description":"#,
+        r#""Write a whole file, folders included. Refused for an existing file that was not read whole or changed since; use patch for small changes.","#,
+        r#""parameters":{"type":"object","properties":{"#,
+        r#""path":{"type":"string"},"content":{"type":"string"}},"#,
+        r#""required":["path","content"]}}}"#,
+    ),
+    params: &[Param::required("path", Kind::Text), Param::required("content", Kind::Text)],
+    offered: |_| true,
+    run,
+};
+
+fn run<'a>(bench: &'a Arc<Workbench>, args: Args, _sink: &'a dyn ToolSink) -> Running<'a> {
+    // Without a pause, and not on another thread: once begun, a write is never given up half-way.
+    Box::pin(async move {
+        match bench.paths.locate(args.need("path")) {
+            Ok(at) => {
+                let done = write(bench, &at, args.need("content"));
+                touching(outcome(done.map_err(|why| format!("write_file: {why}"))), &at.written)
+            }
+            Err(why) => outcome(Err(format!("write_file: {why}"))),
+        }
+    })
+}
+
+fn write(bench: &Workbench, at: &Located, content: &str) -> Result<String, String> {
+    let shown = &at.shown;
+    if let Some(why) = bench.paths.write_refusal(at) {
+        return Err(format!("{shown} may not be written: {why}"));
+    }
+    let turn = bench.locks.of(&at.real);
+    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let _others = bench.other_writers(&at.real)?;
+    let after = Digest::of(content);
+    let before = current(at)?;
+    if let Some(bytes) = &before {
+        let now = Digest::of(bytes);
+        if now == after {
+            bench.reads.wrote(&at.real, after);
+            return Ok(format!("{shown} already has exactly this content; nothing was written"));
+        }
+        bench.reads.check(&at.real, now).map_err(|unseen| match unseen {
+            Unseen::Never => format!(
+                "{shown} exists and was not read in this session; hint: read it first, or use patch"
+            ),
+            Unseen::Part(lines) => format!(
+                "only the first {lines} lines of {shown} were read; hint: read the rest first, or \
+                 use patch"
+            ),
+            Unseen::Changed => {
+                format!("{shown} changed since it was read; hint: read it again, then decide")
+            }
+        })?;
+    }
+    put(at, content.as_bytes())?;
+    bench.reads.wrote(&at.real, after);
+    let lines = content.lines().count();
+    let verb = if before.is_some() { "replaced" } else { "created" };
+    let mut text = format!("{verb} {shown}: {} bytes, {lines} lines", content.len());
+    let before = before.map_or_else(|| Digest::of(""), Digest::of);
+    if let Some(receipt) = bench.receipt(at, before, after) {
+        text.push('\n');
+        text.push_str(&receipt);
+    }
+    Ok(text)
+}
+
+/// The bytes of the file as it stands; None if there is none.
+pub(super) fn current(at: &Located) -> Result<Option<Vec<u8>>, String> {
+    match std::fs::symlink_metadata(&at.real) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{}: {error}", at.shown)),
+        Ok(_) => {}
+    }
+    let meta = regular(at)?;
+    if meta.len() > MAX_EDIT_BYTES {
+        return Err(format!(
+            "{} has {} bytes, more than the {MAX_EDIT_BYTES} that can be edited; hint: use a command",
+            at.shown,
+            meta.len()
+        ));
+    }
+    std::fs::read(&at.real).map(Some).map_err(|e| format!("{}: {e}", at.shown))
+}
+
+/// The largest file that is replaced or edited.
+const MAX_EDIT_BYTES: u64 = 64 << 20;
+
+/// Puts bytes into the file: all of them or none, its permissions kept.
+pub(super) fn put(at: &Located, bytes: &[u8]) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{} could not be written: {e}", at.shown);
+    if let Some(folder) = at.real.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    fsio::write_atomic(&at.real, bytes, fsio::Privacy::Public).map_err(failed)
+}
