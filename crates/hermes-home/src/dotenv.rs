@@ -181,5 +181,42 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
     None
 }
 
+/// The text with a variable set: in its line if it has one, else in a new last line.
+pub(crate) fn set(text: &str, name: &str, value: &str) -> String {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let line = format!("{name}={}", write_value(value));
+    let parsed = DotEnv::parse(text);
+    let Some(entry) = parsed.entries.iter().find(|entry| entry.name == name) else {
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { newline };
+        return format!("{text}{gap}{line}{newline}");
+    };
+    let start =
+        text.split_inclusive('\n').take(entry.line as usize - 1).map(str::len).sum::<usize>();
+    let used = DotEnv::default().statement(&text[start..], entry.line);
+    let old = &text[start..start + used];
+    let end = if old.ends_with('\n') { newline } else { "" };
+    format!("{}{line}{end}{}", &text[..start], &text[start + used..])
+}
+
+/// A value as it is written: in quotes where it would not read back without.
+fn write_value(value: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@+=,%~".contains(c);
+    if value.chars().all(plain) {
+        return value.to_owned();
+    }
+    let mut out = String::from("\"");
+    for c in value.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '"' | '\\' | '$' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ mod load;
 mod lock;
 pub mod redact;
 mod routes;
+mod settings;
 
 mod system_env;
 mod vars;
@@ -37,5 +38,6 @@ pub use routes::{
 };
 pub use secrecy::{ExposeSecret, SecretString};
 
+pub use settings::{Check, ConfigReceipt, ShownSetting, check, get, set, set_env, show};
 pub use system_env::SystemEnv;
 pub use vars::{VarSource, Vars};

@@ -8,6 +8,7 @@
 //! came through an alias or a merge key says so, because it must not be edited in place.
 
 mod datum;
+mod edit;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +18,8 @@ use serde_saphyr::granit_parser::{
 };
 
 pub use datum::Datum;
-pub(crate) use datum::{boolean, is_null};
+pub(crate) use datum::{boolean, is_null, scalar_datum};
+pub use edit::{EditError, set_value};
 
 use crate::Place;
 
@@ -144,6 +146,7 @@ impl Node {
     /// The last byte of the node or of anything in it.
     fn end(&self) -> usize {
         match &self.value {
+            _ if self.aliased => self.range.end,
             Value::Scalar { .. } => self.range.end,
             Value::List { flow: true, .. } | Value::Map { flow: true, .. } => self.range.end,
             Value::List { items, .. } => items
