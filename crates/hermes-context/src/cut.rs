@@ -34,13 +34,15 @@ pub fn cut(text: &str, limit: usize, path: &str) -> Option<Cut> {
         (&text[..head_end], &text[head_end..tail_start], &text[tail_start..]);
 
     let first = 1 + head.matches('\n').count();
-    let last = (first + middle.matches('\n').count()).saturating_sub(usize::from(middle.ends_with('\n')));
+    let last =
+        (first + middle.matches('\n').count()).saturating_sub(usize::from(middle.ends_with('\n')));
     let left_out = middle.chars().count();
     let mut marker = format!(
         "[{left_out} of {total} characters are left out here: lines {first} to {last} of {path}; \
          read them from the file when they matter."
     );
-    let headings: Vec<&str> = middle.lines().filter(|line| is_heading(line)).map(str::trim).collect();
+    let headings: Vec<&str> =
+        middle.lines().filter(|line| is_heading(line)).map(str::trim).collect();
     if !headings.is_empty() {
         let shown: Vec<&str> = headings.iter().take(MAX_HEADINGS).copied().collect();
         marker.push_str(" Headings there: ");

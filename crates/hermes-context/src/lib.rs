@@ -11,7 +11,6 @@ pub mod hints;
 pub mod memory;
 pub mod project;
 mod receipt;
-mod seam;
 pub mod skills;
 mod snapshot;
 pub mod source_text;
@@ -20,9 +19,14 @@ pub mod threat;
 mod tokens;
 mod workspace;
 
-pub use assemble::{AssembleError, AssembleInput, BlobSource, NoBlobs, RENDERER, assemble, awaits_answer};
+pub use assemble::{
+    AssembleError, AssembleInput, BlobSource, NoBlobs, RENDERER, assemble, awaits_answer,
+};
 pub use receipt::WriteReceipt;
-pub use snapshot::{Built, SnapshotInput};
+pub use snapshot::{
+    Built, Difference, SnapshotInput, build_snapshot, refresh_snapshot, snapshot_differences,
+    text_of,
+};
 pub use sources::{SOURCES, SourceKind, source_kind, source_of_path, sources_markdown};
 pub use tokens::estimate_tokens;
 pub use workspace::Workspace;

@@ -132,7 +132,9 @@ fn first_usable(
         let candidate = Candidate { path, label, source };
         match &chosen {
             // A file system that folds case shows one file under two names.
-            Some(first) if fs::canonicalize(&first.path).ok() == fs::canonicalize(&candidate.path).ok() => {}
+            Some(first)
+                if fs::canonicalize(&first.path).ok() == fs::canonicalize(&candidate.path).ok() => {
+            }
             Some(first) => out.push(shadowed(candidate, &first.label)),
             None if candidate.source.text.trim().is_empty() => out.push(empty(candidate)),
             None => chosen = Some(candidate),

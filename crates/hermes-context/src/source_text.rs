@@ -169,7 +169,10 @@ fn guess(bytes: &[u8]) -> Result<(String, Option<String>), SourceProblem> {
     let line = line_of_bad_byte(bytes);
     let multibyte = text.chars().any(|c| !c.is_ascii() && c != char::REPLACEMENT_CHARACTER);
     if multibyte {
-        return Ok((text, Some(format!("line {line} holds bytes that are no UTF-8, shown as \u{fffd}"))));
+        return Ok((
+            text,
+            Some(format!("line {line} holds bytes that are no UTF-8, shown as \u{fffd}")),
+        ));
     }
     let latin = bytes.iter().map(|byte| char::from(*byte)).collect();
     Ok((latin, Some(format!("it was read as Latin-1, because line {line} is no UTF-8"))))

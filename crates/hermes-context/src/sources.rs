@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use hermes_core::Refresh;
-use crate::seam::Home;
+use hermes_home::Home;
 
 use crate::{Workspace, hints, project};
 
@@ -289,7 +289,11 @@ pub fn source_kind(id: &str) -> Option<&'static SourceKind> {
 
 /// Which kind of source the file at `path` is, if it is one, for the receipt of a tool that wrote
 /// it.
-pub fn source_of_path(home: &Home, workspace: &Workspace, path: &Path) -> Option<&'static SourceKind> {
+pub fn source_of_path(
+    home: &Home,
+    workspace: &Workspace,
+    path: &Path,
+) -> Option<&'static SourceKind> {
     let id = if path == home.soul_path() {
         "identity"
     } else if path == home.memory_path() {

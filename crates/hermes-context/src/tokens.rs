@@ -46,7 +46,8 @@ mod tests {
 
     #[test]
     fn scripts_are_weighed_apart_and_only_the_empty_text_is_free() {
-        let check = |text: &str, expected: u64| assert_eq!(estimate_tokens(text), expected, "{text}");
+        let check =
+            |text: &str, expected: u64| assert_eq!(estimate_tokens(text), expected, "{text}");
         check("", 0);
         check("a", 1);
         check("abcdefgh", 2);

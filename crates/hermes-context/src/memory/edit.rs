@@ -198,7 +198,8 @@ fn find_in(
     match holding.as_slice() {
         [] => Ok(None),
         [index] => {
-            let places: Vec<usize> = searched[*index].match_indices(old).map(|(at, _)| at).collect();
+            let places: Vec<usize> =
+                searched[*index].match_indices(old).map(|(at, _)| at).collect();
             let start = places.first().copied().unwrap_or_default();
             let part = back(*index, start..start + old.len());
             Ok(Some(Found { index: *index, part, once: places.len() == 1 }))
@@ -212,9 +213,8 @@ fn find_in(
 
 /// Up to three entries that share most words with `old`.
 fn closest(texts: &[&str], old: &str) -> Vec<String> {
-    let words = |text: &str| -> Vec<String> {
-        text.split_whitespace().map(str::to_lowercase).collect()
-    };
+    let words =
+        |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_lowercase).collect() };
     let wanted = words(old);
     let mut scored: Vec<(usize, &str)> = texts
         .iter()

@@ -45,7 +45,9 @@ impl Entries {
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         let bytes: Cow<'_, [u8]> = if utf16 {
-            Cow::Owned(source_text::decode(bytes).map(|(text, _)| text.into_bytes()).unwrap_or_default())
+            Cow::Owned(
+                source_text::decode(bytes).map(|(text, _)| text.into_bytes()).unwrap_or_default(),
+            )
         } else {
             Cow::Borrowed(bytes)
         };
@@ -54,14 +56,8 @@ impl Entries {
         let newline = if body.windows(2).any(|pair| pair == b"\r\n") { "\r\n" } else { "\n" };
         let bad_line =
             std::str::from_utf8(body).is_err().then(|| source_text::line_of_bad_byte(body));
-        let mut parsed = Self {
-            entries: Vec::new(),
-            mark,
-            newline,
-            end_newline: false,
-            bad_line,
-            utf16,
-        };
+        let mut parsed =
+            Self { entries: Vec::new(), mark, newline, end_newline: false, bad_line, utf16 };
         let mut pieces = pieces(body);
         if let Some(last) = pieces.last_mut() {
             parsed.end_newline = last.ends_with(newline.as_bytes());

@@ -16,12 +16,14 @@ mod notes;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hermes_core::{Digest, SessionId, Source, Timestamp};
+use hermes_home::fsio::{Privacy, write_atomic};
+use hermes_home::{Config, FileLock, Home, fsio};
 
 use self::edit::apply_edits;
 use self::entries::Entries;
-use crate::seam::{Config, FileLock, Home, write_atomic};
 use crate::{WriteReceipt, source_kind};
 
 pub use self::edit::{Change, Edit};
@@ -113,7 +115,9 @@ pub enum MemoryError {
         edit: usize,
     },
     /// The text would be read as two entries.
-    #[error("edit {edit}: the text holds a line of §, which separates entries; hint: add two entries")]
+    #[error(
+        "edit {edit}: the text holds a line of §, which separates entries; hint: add two entries"
+    )]
     Separator {
         /// Which edit, from 1.
         edit: usize,
@@ -159,7 +163,9 @@ pub enum MemoryError {
         entry: String,
     },
     /// A batch would leave nothing.
-    #[error("the edits would empty the file; hint: remove the last entry by itself if that is meant")]
+    #[error(
+        "the edits would empty the file; hint: remove the last entry by itself if that is meant"
+    )]
     WouldEmpty,
     /// It does not fit.
     #[error(
@@ -274,13 +280,16 @@ impl MemoryFile {
     ) -> Result<Applied, MemoryError> {
         /// A file that changes this often is being written all the time.
         const TRIES: usize = 4;
+        /// An edit takes milliseconds.
+        const LOCK_WAIT: Duration = Duration::from_secs(5);
         if edits.is_empty() {
             return Err(MemoryError::NoEdits);
         }
         if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(|error| self.io(&error))?;
+            fsio::create_private_dir(folder).map_err(|error| self.io(&error))?;
         }
-        let _lock = FileLock::acquire(&beside(&self.path, ".lock")).map_err(|error| self.io(&error))?;
+        let _lock = FileLock::acquire(&beside(&self.path, ".lock"), LOCK_WAIT)
+            .map_err(|error| self.io(&error))?;
         for _ in 0..TRIES {
             let bytes = self.bytes()?;
             let before = Digest::of(&bytes);
@@ -306,7 +315,8 @@ impl MemoryFile {
                 if Digest::of(self.bytes()?) != before {
                     continue;
                 }
-                write_atomic(&self.path, &after).map_err(|error| self.io(&error))?;
+                write_atomic(&self.path, &after, Privacy::Private)
+                    .map_err(|error| self.io(&error))?;
             }
             let warnings = notes::record(&self.path, &changes, &entries, author, now);
             return Ok(Applied {

@@ -7,12 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_core::{Digest, SessionId, Timestamp};
+use hermes_home::fsio::{Privacy, write_atomic};
 use serde::{Deserialize, Serialize};
 
 use super::edit::Change;
 use super::entries::{Entries, Entry};
 use super::{Author, beside};
-use crate::seam::write_atomic;
 
 /// Who wrote an entry and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,7 +119,7 @@ pub(super) fn record(
     let mut warnings = std::mem::take(&mut notes.warnings);
     let written = serde_json::to_vec_pretty(&notes)
         .map_err(std::io::Error::other)
-        .and_then(|bytes| write_atomic(&path, &bytes));
+        .and_then(|bytes| write_atomic(&path, &bytes, Privacy::Private));
     if let Err(error) = written {
         warnings.push(format!("{}: authors could not be written: {error}", path.display()));
     }

@@ -153,8 +153,7 @@ fn authors_times_and_sources_stand_beside_the_file() {
 
 #[test]
 fn a_file_in_utf_16_is_read_and_not_written() {
-    let bytes: Vec<u8> =
-        "\u{feff}one\n§\ntwo".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let bytes: Vec<u8> = "\u{feff}one\n§\ntwo".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let Fixture { folder: _folder, file } = fixture(&bytes, 200);
     let texts: Vec<String> =
         file.read().unwrap().entries.into_iter().map(|entry| entry.text).collect();

@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 /// What a skill's header may say. Unknown keys are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

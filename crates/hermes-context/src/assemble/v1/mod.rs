@@ -36,11 +36,7 @@ mod filler {
 }
 
 /// Renders `view` for `profile`.
-pub(super) fn render(
-    view: &View,
-    profile: &WireProfile,
-    blobs: &dyn BlobSource,
-) -> Vec<Message> {
+pub(super) fn render(view: &View, profile: &WireProfile, blobs: &dyn BlobSource) -> Vec<Message> {
     let mut out = Renderer { profile, blobs, messages: Vec::new(), open: None, last_turn: None };
     for unit in pair(view) {
         match unit {
@@ -195,10 +191,7 @@ impl<'a> Renderer<'a> {
             && self.messages.last().is_some_and(|last| last.role == Role::Tool)
         {
             let same = self.last_turn == Some(open.turn);
-            self.fill(
-                Role::Assistant,
-                if same { filler::CONTINUED } else { filler::UNANSWERED },
-            );
+            self.fill(Role::Assistant, if same { filler::CONTINUED } else { filler::UNANSWERED });
         }
         let spoken = open.segments.iter().filter(|segment| segment.spoken).count();
         let mut pieces = Vec::new();

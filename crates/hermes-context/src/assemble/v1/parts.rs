@@ -16,9 +16,9 @@ const CAPSULE_NOTE: &str = "history you already established with this person, no
 
 /// Whether the person speaks in this row.
 pub(super) fn is_spoken(row: &Row) -> bool {
-    row.parts.iter().any(|part| {
-        matches!(part.origin, Origin::User | Origin::Steer) && !is_blank(part)
-    })
+    row.parts
+        .iter()
+        .any(|part| matches!(part.origin, Origin::User | Origin::Steer) && !is_blank(part))
 }
 
 /// Whether the row is a summary.
@@ -45,11 +45,7 @@ fn is_blank(part: &Part) -> bool {
 }
 
 /// A user row's pieces.
-pub(super) fn user_pieces(
-    row: &Row,
-    profile: &WireProfile,
-    blobs: &dyn BlobSource,
-) -> Vec<Piece> {
+pub(super) fn user_pieces(row: &Row, profile: &WireProfile, blobs: &dyn BlobSource) -> Vec<Piece> {
     row.parts.iter().filter_map(|part| user_piece(part, profile, blobs)).collect()
 }
 
