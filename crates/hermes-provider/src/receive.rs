@@ -1,0 +1,316 @@
+//! From an answer's head to a reply: tells a stream from a document whatever was asked for, keeps
+//! the time limits, hands out deltas.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use hermes_core::{Env, ErrorClass, Timestamp};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::transport::{body_failure, failure, no_answer};
+use crate::{Assembly, Endpoint, Failure, Fragment, SseParser, classify, json};
+
+/// The largest document, in bytes.
+const LARGEST: usize = 64 << 20;
+
+/// How much of a refusal is read.
+const LARGEST_REFUSAL: usize = 256 << 10;
+
+/// How long usage may follow the finish reason, where the server does not say that it is done.
+const AFTER_FINISH: Duration = Duration::from_secs(5);
+
+/// How long the end of the body may follow `[DONE]`, so that the connection can be used again.
+const AFTER_DONE: Duration = Duration::from_millis(20);
+
+/// A stream that sends nothing but keep-alive comments is given up after so many idle times.
+const PATIENCE: u32 = 10;
+
+/// What is known of an answer besides its reply.
+#[derive(Debug, Default)]
+pub(crate) struct Received {
+    pub first_byte_at: Option<Timestamp>,
+    pub assembly: Assembly,
+}
+
+/// Reads the refusal in an answer with an error status.
+pub(crate) async fn refusal(
+    mut response: reqwest::Response,
+    endpoint: &Endpoint,
+    env: &dyn Env,
+    received: &mut Received,
+) -> Failure {
+    let status = response.status().as_u16();
+    let header = |name: &str| {
+        response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    };
+    let retry_after = header("retry-after-ms")
+        .and_then(|text| text.trim().parse().ok().map(Duration::from_millis))
+        .or_else(|| header("retry-after").and_then(|text| parse_retry_after(&text, env.now())));
+    let location = header("location");
+    let mut body = Vec::new();
+    while body.len() < LARGEST_REFUSAL {
+        match timeout(endpoint.timeouts.idle, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => {
+                received.first_byte_at.get_or_insert_with(|| env.now());
+                body.extend_from_slice(&bytes);
+            }
+            // What came is what there is to go by.
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    let mut failure = classify(Some(status), &body, retry_after);
+    if let Some(location) = location.filter(|_| (300..400).contains(&status)) {
+        let place = crate::endpoint::public_url(&location);
+        failure.message = format!("a redirect to {place}, which is not followed");
+    }
+    failure.message = format!("HTTP {status}: {}", failure.message);
+    failure
+}
+
+/// Reads a reply to its end. What was received stays in `received`, also when it breaks off.
+pub(crate) async fn reply(
+    mut response: reqwest::Response,
+    endpoint: &Endpoint,
+    env: &dyn Env,
+    received: &mut Received,
+    on: &mut dyn FnMut(Fragment<'_>),
+) -> Result<(), Failure> {
+    let content_type = response
+        .headers()
+        .get(reqwest::header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let mut body = Body::new(&content_type);
+    let first_deadline = Instant::now() + endpoint.timeouts.first_byte;
+    let mut last_event = Instant::now();
+    let ended = loop {
+        let assembly = &received.assembly;
+        let now = Instant::now();
+        let deadline = if received.first_byte_at.is_none() {
+            first_deadline
+        } else if assembly.is_done() {
+            now + AFTER_DONE
+        } else if assembly.has_finish() {
+            now + AFTER_FINISH.min(endpoint.timeouts.idle)
+        } else {
+            let patience = last_event + endpoint.timeouts.idle.saturating_mul(PATIENCE);
+            (now + endpoint.timeouts.idle).min(patience)
+        };
+        match timeout_at(deadline, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => {
+                received.first_byte_at.get_or_insert_with(|| env.now());
+                if body.push(&bytes, &mut received.assembly, on)? {
+                    last_event = Instant::now();
+                }
+            }
+            Ok(Ok(None)) => break Ok(()),
+            Ok(Err(error)) => break Err(body_failure(&error)),
+            Err(_) if received.first_byte_at.is_none() => break Err(no_answer(endpoint)),
+            Err(_) => {
+                let idle = endpoint.timeouts.idle.as_secs_f64();
+                break Err(failure(
+                    ErrorClass::Timeout,
+                    format!("the answer stopped: nothing more came within {idle} s"),
+                ));
+            }
+        }
+    };
+    // After the finish reason the reply is whole, however the connection ended.
+    let assembly = &mut received.assembly;
+    let whole = |assembly: &Assembly| assembly.is_done() || assembly.has_finish();
+    if whole(assembly) || ended.is_ok() {
+        body.finish(assembly, on)?;
+    }
+    assembly.flush(on);
+    if whole(assembly) { Ok(()) } else { ended }
+}
+
+/// A body whose kind shows with its first byte.
+struct Body {
+    declared_stream: bool,
+    declared_json: bool,
+    kind: BodyKind,
+    /// What came first, for the error message if it turns out to be no reply.
+    head: Vec<u8>,
+}
+
+enum BodyKind {
+    Unknown(Vec<u8>),
+    Stream(SseParser),
+    Document(Vec<u8>),
+}
+
+impl Body {
+    fn new(content_type: &str) -> Self {
+        Self {
+            declared_stream: content_type.contains("event-stream"),
+            declared_json: content_type.contains("json") || content_type.contains("html"),
+            kind: BodyKind::Unknown(Vec::new()),
+            head: Vec::new(),
+        }
+    }
+
+    /// Takes the next bytes; whether they completed anything.
+    fn push(
+        &mut self,
+        bytes: &Bytes,
+        assembly: &mut Assembly,
+        on: &mut dyn FnMut(Fragment<'_>),
+    ) -> Result<bool, Failure> {
+        let room = 512usize.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        match &mut self.kind {
+            BodyKind::Unknown(held) => {
+                held.extend_from_slice(bytes);
+                let held = std::mem::take(held);
+                let text = held.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&held);
+                let first = text.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+                // A byte order mark may be cut, too.
+                let is_stream = match first {
+                    None => None,
+                    Some(0xef) if held.len() < 3 => None,
+                    Some(b'{' | b'[' | b'<') => Some(false),
+                    Some(_) if self.declared_stream => Some(true),
+                    Some(b'd' | b'e' | b'i' | b'r' | b':') => Some(!self.declared_json),
+                    Some(_) => Some(false),
+                };
+                match is_stream {
+                    None => {
+                        self.kind = BodyKind::Unknown(held);
+                        Ok(false)
+                    }
+                    Some(true) => {
+                        let mut parser = SseParser::default();
+                        let result = events(&mut parser, &held, assembly, on);
+                        self.kind = BodyKind::Stream(parser);
+                        result
+                    }
+                    Some(false) => {
+                        self.kind = BodyKind::Document(held);
+                        Ok(true)
+                    }
+                }
+            }
+            BodyKind::Stream(parser) => events(parser, bytes, assembly, on),
+            BodyKind::Document(document) => {
+                if document.len() + bytes.len() > LARGEST {
+                    return Err(failure(
+                        ErrorClass::Malformed,
+                        format!("an answer of more than {LARGEST} bytes"),
+                    ));
+                }
+                document.extend_from_slice(bytes);
+                Ok(true)
+            }
+        }
+    }
+
+    /// The body is over.
+    fn finish(
+        &mut self,
+        assembly: &mut Assembly,
+        on: &mut dyn FnMut(Fragment<'_>),
+    ) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.kind, BodyKind::Unknown(Vec::new())) {
+            BodyKind::Stream(mut parser) => {
+                let mut found = Vec::new();
+                parser.finish(&mut |event| found.push(event));
+                for event in found {
+                    assembly.feed(&event.data, on)?;
+                }
+                if assembly.has_begun() { Ok(()) } else { Err(no_reply(&self.head)) }
+            }
+            BodyKind::Document(bytes) | BodyKind::Unknown(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let mut rest = text.trim_start_matches('\u{feff}').trim();
+                if !rest.starts_with(['{', '[']) {
+                    return Err(no_reply(&bytes));
+                }
+                // One document, or one to a line.
+                while !rest.is_empty() {
+                    let end = json::parse_prefix(rest).map_or(rest.len(), |parsed| parsed.end);
+                    let (document, after) = rest.split_at(end);
+                    assembly.feed(document, on)?;
+                    rest = after.trim_start();
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn events(
+    parser: &mut SseParser,
+    bytes: &[u8],
+    assembly: &mut Assembly,
+    on: &mut dyn FnMut(Fragment<'_>),
+) -> Result<bool, Failure> {
+    let mut any = false;
+    let mut result = Ok(());
+    parser.push(bytes, &mut |event| {
+        any = true;
+        if result.is_ok() {
+            result = assembly.feed(&event.data, on);
+        }
+    });
+    assembly.note_all(parser.take_problems());
+    result.map(|()| any)
+}
+
+/// A 200 answer that is no reply: an HTML page, nothing at all, a line of text.
+fn no_reply(bytes: &[u8]) -> Failure {
+    let found = classify(Some(200), bytes, None);
+    failure(ErrorClass::Malformed, format!("an answer that is no reply: {}", found.message))
+}
+
+/// `Retry-After`: seconds, or a date.
+fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(parse_http_date(text)?);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(now.0).ok()?);
+    Some(at.duration_since(now).unwrap_or_default())
+}
+
+/// Seconds since the epoch of an IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110).
+fn parse_http_date(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (_, rest) = text.split_once(", ")?;
+    let mut words = rest.split(' ');
+    let day: u64 = words.next()?.parse().ok()?;
+    let month = words.next()?;
+    let month = 1 + MONTHS.iter().position(|name| *name == month)? as u64;
+    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock = words.next()?.split(':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+    // Days from the civil date, years beginning in March (Hinnant's algorithm).
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, of_era) = (y / 400, y % 400);
+    let day_of_year = (153 * m + 2) / 5 + day.checked_sub(1)?;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year;
+    Some(days.checked_sub(719_468)? * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_in_both_forms() {
+        assert_eq!(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(parse_http_date("Thu, 29 Feb 2024 00:00:00 GMT"), Some(1_709_164_800));
+        assert_eq!(parse_http_date("nonsense"), None);
+        let now = Timestamp::from_seconds(784_111_770);
+        let read = |text| parse_retry_after(text, now);
+        assert_eq!(read("7"), Some(Duration::from_secs(7)));
+        assert_eq!(read("0.5"), Some(Duration::from_millis(500)));
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::from_secs(7)));
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("-1"), None);
+        assert_eq!(read("soon"), None);
+    }
+}
