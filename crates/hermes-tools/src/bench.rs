@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use hermes_context::Workspace;
-use hermes_core::{Digest, RowStatus, ToolOutcome};
+use hermes_context::{Workspace, WriteReceipt, source_of_path};
+use hermes_core::{Digest, Env, RowStatus, SessionId, Source, ToolOutcome};
 use hermes_home::{Config, FileLock, Home, ProcessVars, fsio};
 
 use crate::capture::Limits;
@@ -27,6 +27,8 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 pub(crate) struct Workbench {
     pub home: Home,
     pub config: Arc<Config>,
+    pub env: Arc<dyn Env>,
+    pub session: Option<SessionId>,
     pub paths: Paths,
     pub guard: Guard,
     pub reads: Reads,
@@ -41,7 +43,7 @@ pub(crate) struct Workbench {
 
 impl Workbench {
     pub(crate) fn new(context: ToolContext) -> Self {
-        let ToolContext { home, config, cwd, approver, env, vars } = context;
+        let ToolContext { home, config, cwd, session, approver, env, vars } = context;
         let user_home = vars.get("HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
         let paths = Paths::new(&cwd, user_home.as_deref(), home.root());
         let guard = Guard::new(
@@ -52,9 +54,11 @@ impl Workbench {
             Duration::from_secs(config.approvals.timeout),
         );
         Self {
-            outputs: OutputFolder::new(home.root().join("outputs"), env),
+            outputs: OutputFolder::new(home.root().join("outputs"), Arc::clone(&env)),
             home,
             config,
+            env,
+            session,
             paths,
             guard,
             reads: Reads::default(),
@@ -114,8 +118,11 @@ impl Workbench {
 
     /// The receipt of a write, if the file is a source of context.
     pub(crate) fn receipt(&self, at: &Located, before: Digest, after: Digest) -> Option<String> {
-        let _ = (at, before, after, &self.workspace);
-        None
+        let workspace = self.workspace.get_or_init(|| Workspace::discover(self.paths.cwd()));
+        let kind = source_of_path(&self.home, workspace, &at.written)
+            .or_else(|| source_of_path(&self.home, workspace, &at.real))?;
+        let source = Source::File { path: at.written.display().to_string() };
+        Some(WriteReceipt::new(kind, source, before, after).to_string())
     }
 
     /// Edits made so far.

@@ -163,19 +163,32 @@ impl Guard {
             reason.push_str(", and it holds characters that a terminal would hide");
         }
         let request = ApprovalRequest { command: command.to_owned(), cwd: cwd.to_owned(), reason };
-        let answer = tokio::time::timeout(self.timeout, self.approver.ask(&request)).await;
-        match answer {
-            Ok(Decision::Once) => Ok(()),
-            Ok(Decision::Session) => {
+        match self.decide(&request).await {
+            Decision::Once => Ok(()),
+            Decision::Session => {
                 self.remember(SessionApproval { command: request.command, cwd: request.cwd });
                 Ok(())
             }
-            Ok(Decision::Deny { why }) => Err(Refused::NotApproved(why)),
-            Err(_) => Err(Refused::NotApproved(format!(
-                "nobody answered within {} s (approvals.timeout)",
-                self.timeout.as_secs()
-            ))),
+            Decision::Deny { why } => Err(Refused::NotApproved(why)),
         }
+    }
+
+    /// Asks about something that is no command; `what` is shown in its place. The error is why not.
+    pub(crate) async fn ask(&self, what: String, cwd: &Path, reason: &str) -> Result<(), String> {
+        let reason = reason.to_owned();
+        let request = ApprovalRequest { command: what, cwd: cwd.to_owned(), reason };
+        match self.decide(&request).await {
+            Decision::Once | Decision::Session => Ok(()),
+            Decision::Deny { why } => Err(why),
+        }
+    }
+
+    /// The person's word, or no after the time limit.
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        let answer = tokio::time::timeout(self.timeout, self.approver.ask(request)).await;
+        answer.unwrap_or_else(|_| Decision::Deny {
+            why: format!("nobody answered within {} s (approvals.timeout)", self.timeout.as_secs()),
+        })
     }
 
     /// What the rules alone say; None if a person must be asked.

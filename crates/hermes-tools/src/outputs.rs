@@ -13,6 +13,8 @@ use crate::capture::Outputs;
 
 /// Most files that are kept; the oldest go first.
 const MAX_FILES: usize = 100;
+/// Most bytes that are kept besides the newest file.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The folder of whole outputs.
 #[derive(Clone)]
@@ -29,12 +31,20 @@ impl OutputFolder {
     /// Makes room for one more file. Faults are left to the next time.
     fn sweep(&self) {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
-        let mut files: Vec<(SystemTime, PathBuf)> = entries
+        let mut files: Vec<(SystemTime, PathBuf, u64)> = entries
             .flatten()
-            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .filter_map(|entry| {
+                let meta = entry.metadata().ok()?;
+                Some((meta.modified().ok()?, entry.path(), meta.len()))
+            })
             .collect();
         files.sort();
-        for (_, path) in files.iter().take((files.len() + 1).saturating_sub(MAX_FILES)) {
+        let mut bytes = 0;
+        for (age, (_, path, size)) in files.iter().rev().enumerate() {
+            bytes += size;
+            if age + 1 < MAX_FILES && bytes <= MAX_BYTES {
+                continue;
+            }
             if let Err(error) = std::fs::remove_file(path) {
                 tracing::debug!(path = %path.display(), %error, "an old output could not be removed");
             }

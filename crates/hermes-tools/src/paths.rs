@@ -51,6 +51,9 @@ const SYSTEM: &[&str] = &[
 /// Folders of the system that may hold a person's work: written to only below the working directory.
 const SHARED: &[&str] = &["/usr", "/var", "/opt", "/run", "/Library", "/private/var", "/srv"];
 
+/// What looks like a file and makes its reader wait for ever.
+const ENDLESS: &[&str] = &["proc/kmsg", "tracing/trace_pipe"];
+
 /// Exceptions from both.
 const SCRATCH: &[&str] =
     &["/dev/shm", "/var/tmp", "/var/folders", "/private/var/folders", "/private/var/tmp"];
@@ -181,6 +184,9 @@ impl Paths {
     pub(crate) fn read_refusal(&self, real: &Path) -> Option<&'static str> {
         if self.is_secret(real) {
             return Some("it holds secrets (keys, tokens or passwords)");
+        }
+        if ENDLESS.iter().any(|path| real.ends_with(path)) {
+            return Some("reading it never ends");
         }
         let text = real.to_string_lossy();
         let in_proc = text.strip_prefix("/proc/").is_some_and(|rest| {

@@ -104,7 +104,7 @@ mod unix {
     ) -> std::io::Result<Finished> {
         let (reader, writer) = std::io::pipe()?;
         let errors = writer.try_clone()?;
-        let mut command = Command::new("sh");
+        let mut command = Command::new("/bin/sh");
         command
             .arg("-c")
             .arg(spec.command)

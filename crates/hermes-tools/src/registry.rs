@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use hermes_core::{Env, ToolCall, ToolDef, ToolOutcome, ToolRegistry, ToolSink};
+use hermes_core::{Env, SessionId, ToolCall, ToolDef, ToolOutcome, ToolRegistry, ToolSink};
 use hermes_home::{Config, Home, ProcessVars};
 
 use crate::args::Args;
@@ -22,6 +22,8 @@ pub struct ToolContext {
     pub config: Arc<Config>,
     /// The working directory, absolute.
     pub cwd: PathBuf,
+    /// The session, if it has an id yet; noted with what it writes to memory.
+    pub session: Option<SessionId>,
     /// Asks the person about commands.
     pub approver: Arc<dyn Approver>,
     /// Time and chance.

@@ -214,7 +214,7 @@ fn holds(test: &Test, operands: &[String], cwd: &Path, places: &Places) -> bool 
 
 fn is_recursive(word: &str) -> bool {
     match word.strip_prefix("--") {
-        Some(long) => long.len() > 1 && "recursive".starts_with(long),
+        Some(long) => !long.is_empty() && "recursive".starts_with(long),
         None => word.starts_with('-') && word.contains(['r', 'R']),
     }
 }

@@ -86,7 +86,9 @@ fn patch(bench: &Workbench, at: &Located, args: &Args) -> Result<String, String>
 
     let edit = Edit::find(&text, old, new);
     if edit.places.is_empty() {
-        return match (repeated, text.find(&*edit.new)) {
+        let with_crlf = new.replace("\r\n", "\n").replace('\n', "\r\n");
+        let new_at = text.find(new).or_else(|| text.find(&with_crlf));
+        return match (repeated, new_at) {
             (true, _) if new.is_empty() => Ok(already(shown, "it is gone")),
             (true, Some(place)) => {
                 Ok(already(shown, &format!("it is at line {}", line_of(&text, place))))

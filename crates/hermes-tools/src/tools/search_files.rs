@@ -139,6 +139,8 @@ impl<'a> Search<'a> {
                 .dfa_size_limit(10 << 20)
                 .build(pattern)
                 .map_err(|e| {
+                    // The engine wraps the pattern; a parse of the plain one has the right place.
+                    let e = regex_syntax::parse(pattern).err().map_or_else(|| e.to_string(), |e| e.to_string());
                     format!("the pattern is no valid regular expression:\n{e}\nhint: put \\ before characters that are meant literally")
                 })?;
             Target::Content(matcher)

@@ -1,5 +1,6 @@
 //! `write_file`: a whole file, and how every tool puts bytes into one.
 
+use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -13,6 +14,7 @@ use crate::args::{Args, Kind, Param};
 use crate::bench::{Workbench, outcome, touching};
 use crate::paths::Located;
 use crate::reads::Unseen;
+use crate::textfile::{self, Content, Encoding};
 
 pub(super) const TOOL: Tool = Tool {
     name: "write_file",
@@ -49,8 +51,9 @@ fn write(bench: &Workbench, at: &Located, content: &str) -> Result<String, Strin
     let turn = bench.locks.of(&at.real);
     let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     let _others = bench.other_writers(&at.real)?;
-    let after = Digest::of(content);
     let before = current(at)?;
+    let (stored, notes) = in_style_of(before.as_deref(), content);
+    let after = Digest::of(&stored);
     if let Some(bytes) = &before {
         let now = Digest::of(bytes);
         if now == after {
@@ -70,17 +73,51 @@ fn write(bench: &Workbench, at: &Located, content: &str) -> Result<String, Strin
             }
         })?;
     }
-    put(at, content.as_bytes())?;
+    put(at, &stored)?;
     bench.reads.wrote(&at.real, after);
     let lines = content.lines().count();
     let verb = if before.is_some() { "replaced" } else { "created" };
-    let mut text = format!("{verb} {shown}: {} bytes, {lines} lines", content.len());
+    let mut text = format!("{verb} {shown}: {} bytes, {lines} lines", stored.len());
+    for note in notes {
+        let _ = write!(text, "\n[{note}]");
+    }
     let before = before.map_or_else(|| Digest::of(""), Digest::of);
     if let Some(receipt) = bench.receipt(at, before, after) {
         text.push('\n');
         text.push_str(&receipt);
     }
     Ok(text)
+}
+
+/// The content in the encoding and line ends of the file that it replaces, which the model does
+/// not see in what it reads; and what to say about it.
+fn in_style_of(before: Option<&[u8]>, content: &str) -> (Vec<u8>, Vec<String>) {
+    let plain = content.as_bytes().to_vec();
+    let Some(Content::Text { text: old, encoding }) = before.map(textfile::decode) else {
+        return (plain, Vec::new());
+    };
+    let mut notes = Vec::new();
+    let breaks = old.matches('\n').count();
+    let only_crlf = breaks > 0 && old.matches("\r\n").count() == breaks;
+    let text = if only_crlf && content.contains('\n') && !content.contains("\r\n") {
+        notes.push("line ends: CRLF, as before".to_owned());
+        content.replace('\n', "\r\n")
+    } else {
+        content.to_owned()
+    };
+    if encoding == Encoding::Utf8 {
+        return (text.into_bytes(), notes);
+    }
+    match textfile::encode(&text, encoding) {
+        Ok(bytes) => {
+            notes.extend(encoding.note().map(|note| note.replace("kept by patch", "as before")));
+            (bytes, notes)
+        }
+        Err(why) => {
+            notes.push(format!("encoding: now UTF-8, because {why}"));
+            (text.into_bytes(), notes)
+        }
+    }
 }
 
 /// The bytes of the file as it stands; None if there is none.

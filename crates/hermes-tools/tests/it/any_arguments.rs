@@ -10,7 +10,7 @@ const TOOLS: &[&str] =
     &["read_file", "write_file", "patch", "search_files", "terminal", "memory", "no_such_tool"];
 
 fn name() -> impl Strategy<Value = String> {
-    let known = [
+    const KNOWN: &[&str] = &[
         "path",
         "content",
         "old",
@@ -29,7 +29,7 @@ fn name() -> impl Strategy<Value = String> {
         "action",
         "old_text",
     ];
-    prop_oneof![9 => prop::sample::select(&known[..]).prop_map(str::to_owned), 1 => ".{0,6}"]
+    prop_oneof![9 => prop::sample::select(KNOWN).prop_map(str::to_owned), 1 => ".{0,6}"]
 }
 
 fn value() -> impl Strategy<Value = Value> {

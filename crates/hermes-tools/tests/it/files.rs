@@ -167,6 +167,23 @@ fn a_file_is_replaced_only_as_it_was_seen() {
     rig.fails("write_file", json!({"path": "deep", "content": ""}), "a folder");
 }
 
+#[test]
+fn a_replaced_file_keeps_its_encoding_and_line_ends() {
+    let rig = Rig::new();
+    rig.put("work/w.txt", "a\r\nb\r\n");
+    rig.read("w.txt");
+    let text = rig.ok("write_file", json!({"path": "w.txt", "content": "c\nd\n"}));
+    assert_eq!(text, "replaced w.txt: 6 bytes, 2 lines\n[line ends: CRLF, as before]");
+    assert_eq!(rig.text("work/w.txt"), "c\r\nd\r\n");
+    rig.put("work/l.txt", b"caf\xe9\n");
+    rig.read("l.txt");
+    rig.ok("write_file", json!({"path": "l.txt", "content": "ol\u{e9}\n"}));
+    assert_eq!(std::fs::read(rig.path("work/l.txt")).unwrap(), b"ol\xe9\n");
+    let text = rig.ok("write_file", json!({"path": "l.txt", "content": "日本\n"}));
+    assert!(text.contains("encoding: now UTF-8"), "{text}");
+    assert_eq!(rig.text("work/l.txt"), "日本\n");
+}
+
 /// B094: a made-up parameter switches no check off.
 #[test]
 fn unknown_parameters_do_nothing() {

@@ -5,6 +5,7 @@
 
 mod any_arguments;
 mod files;
+mod memory;
 mod rig;
 mod search;
 #[cfg(unix)]

@@ -69,6 +69,7 @@ impl Rig {
             home: Home::at(root.join("home")),
             config: Arc::new(config),
             cwd: root.join("work"),
+            session: None,
             approver: Arc::new(DenyAll),
             env: Arc::new(ScriptedEnv::new(Timestamp(1_796_032_560_000_000), 1, 7)),
             vars: Arc::new(vars),
