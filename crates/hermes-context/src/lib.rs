@@ -11,6 +11,7 @@ pub mod hints;
 pub mod memory;
 pub mod project;
 mod receipt;
+pub mod references;
 pub mod skills;
 mod snapshot;
 pub mod source_text;
