@@ -145,6 +145,11 @@ mod unix {
                     break;
                 }
             }
+            // What is about to end by itself is not called left running.
+            let end = Instant::now() + QUIET;
+            while group.lives() && Instant::now() < end {
+                sleep(LOOK / 4).await;
+            }
             let left_running = group.lives();
             if left_running {
                 end_group(&group, &mut child, &mut stream, spec.grace, on).await;

@@ -1,6 +1,6 @@
 //! `memory`.
 
-use hermes_core::RowStatus;
+use hermes_core::{RowStatus, ToolRegistry as _};
 use serde_json::{Value, json};
 
 use crate::rig::{Rig, case};
@@ -46,7 +46,6 @@ fn replacing_a_part_keeps_the_rest_of_the_entry() {
     for part in ["content A", "content B2", "content C"] {
         assert!(text.contains(part), "{text}");
     }
-    use hermes_core::ToolRegistry as _;
     let definition = rig.tools.definitions().into_iter().find(|def| &*def.name == "memory");
     assert!(definition.unwrap().json.contains("changes only the text that matches"));
 }

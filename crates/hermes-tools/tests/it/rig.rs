@@ -31,7 +31,7 @@ pub struct Rig {
     pub context: ToolContext,
     pub heard: Heard,
     root: PathBuf,
-    _folder: Option<tempfile::TempDir>,
+    folder: Option<tempfile::TempDir>,
 }
 
 impl Rig {
@@ -44,7 +44,7 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let mut rig = Self::at(&root, change);
-        rig._folder = Some(folder);
+        rig.folder = Some(folder);
         rig
     }
 
@@ -79,7 +79,7 @@ impl Rig {
             context,
             heard: Heard::default(),
             root: root.to_owned(),
-            _folder: None,
+            folder: None,
         }
     }
 

@@ -231,3 +231,12 @@ fn a_command_runs_where_it_is_told() {
     assert_eq!(outcome.touched, [here]);
     rig.fails("terminal", json!({"command": "pwd", "workdir": "absent"}), "no folder");
 }
+
+#[test]
+fn a_pipeline_that_ends_by_itself_is_not_called_left_running() {
+    let command = "seq 1 100000 | head -n 1; (seq 1 5 | tail -n 1) | cat";
+    let rig = Rig::allowing(&[command]);
+    for _ in 0..20 {
+        assert_eq!(rig.ok("terminal", json!({"command": command})), "exit code 0\n1\n5\n");
+    }
+}

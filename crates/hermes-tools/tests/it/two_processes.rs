@@ -44,12 +44,9 @@ fn add_lines(folder: &str) {
     for round in 0..ROUNDS {
         loop {
             let shown = rig.read("log.txt");
-            let mut text: String = shown
-                .lines()
-                .filter_map(|line| line.split_once('|'))
-                .map(|(_, line)| format!("{line}\n"))
-                .collect();
-            text.push_str(&format!("{} {round}\n", std::process::id()));
+            let lines = shown.lines().filter_map(|line| Some(line.split_once('|')?.1));
+            let own = format!("{} {round}", std::process::id());
+            let text = lines.chain([&*own, ""]).collect::<Vec<_>>().join("\n");
             let outcome = rig.call("write_file", json!({"path": "log.txt", "content": text}));
             if outcome.status == RowStatus::Complete {
                 break;
