@@ -33,7 +33,7 @@ pub struct ToolContext {
 }
 
 /// The built-in tools of one session. What it has read and what was allowed lasts as long as this
-/// value.
+/// value. Calls need a tokio runtime with time and IO enabled, of either flavour.
 pub struct BuiltinTools {
     bench: Arc<Workbench>,
 }

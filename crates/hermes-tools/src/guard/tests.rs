@@ -216,3 +216,31 @@ fn silence_is_a_no_after_the_timeout() {
     let refused = check(&guard, "ls").unwrap_err().to_string();
     assert!(refused.contains("nobody answered within 5 s"), "{refused}");
 }
+
+proptest::proptest! {
+    #[test]
+    fn quotes_and_escapes_anywhere_do_not_hide_a_forbidden_command(
+        marks in proptest::collection::vec(0usize..4, 9)
+    ) {
+        let mut disguised = String::new();
+        for (c, mark) in "rm -fr /x/..".chars().zip(marks.into_iter().cycle()) {
+            let open = c != ' ';
+            disguised.push_str(match mark {
+                1 if open => "''",
+                2 if open => "\"\"",
+                3 if open => "\\",
+                _ => "",
+            });
+            disguised.push(c);
+        }
+        let guard = guard(&[&disguised], &[], Arc::new(DenyAll));
+        let refused = check(&guard, &disguised);
+        proptest::prop_assert!(matches!(refused, Err(Refused::Floor(_))), "{}", disguised);
+    }
+
+    #[test]
+    fn any_text_is_judged_without_a_panic(command in ".{0,80}") {
+        let guard = guard(&[], &["x*"], Arc::new(DenyAll));
+        proptest::prop_assert!(check(&guard, &command).is_err());
+    }
+}

@@ -322,3 +322,50 @@ fn writes_to_sources_of_context_come_with_a_receipt() {
     let text = rig.ok("write_file", json!({"path": "plain.txt", "content": "x"}));
     assert!(!text.contains("The model"), "{text}");
 }
+
+mod edits {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(most: usize) -> impl Strategy<Value = String> {
+        prop::collection::vec(
+            prop::sample::select(&["a", "b", "é", " ", "\n", "\r\n"][..]),
+            0..most,
+        )
+        .prop_map(|parts| parts.concat())
+    }
+
+    /// Places where `old` starts, overlapping ones too.
+    fn places(text: &str, old: &str) -> usize {
+        text.char_indices().filter(|(at, _)| text[*at..].starts_with(old)).count()
+    }
+
+    proptest! {
+        /// Success means that exactly one place changed, in the file's own line ends at most;
+        /// anything else leaves the file alone.
+        #[test]
+        fn change_one_place_or_nothing(before in text(12), old in text(4), new in text(4)) {
+            let rig = Rig::new();
+            rig.put("work/f.txt", &before);
+            let outcome = rig.call("patch", json!({"path": "f.txt", "old": old, "new": new}));
+            let after = rig.text("work/f.txt");
+            if outcome.status == RowStatus::Failed || outcome.text.starts_with("already applied") {
+                prop_assert_eq!(&after, &before);
+            } else {
+                let lf = |text: &str| text.replace("\r\n", "\n");
+                let crlf = |text: &str| lf(text).replace('\n', "\r\n");
+                let forms = [(old.clone(), new.clone()), (old.clone(), crlf(&new)), (crlf(&old), crlf(&new)), (lf(&old), lf(&new))];
+                let fits = forms.iter().any(|(old, new)| {
+                    places(&before, old) == 1 && after == before.replacen(old.as_str(), new, 1)
+                });
+                prop_assert!(fits, "{:?} by {:?} in {:?} gave {:?}", old, new, before, after);
+            }
+            // Once more changes nothing more, unless the first time was refused.
+            if outcome.text.starts_with("patched") && new.contains(&old) {
+                rig.call("patch", json!({"path": "f.txt", "old": old, "new": new}));
+                prop_assert_eq!(rig.text("work/f.txt"), after);
+            }
+        }
+    }
+}
