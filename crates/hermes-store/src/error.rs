@@ -57,10 +57,10 @@ pub enum StoreError {
         known: u32,
     },
     /// The database cannot be written (or read) at present.
-    #[error("the store {} is not available: {why}; hint: {}", path.display(), why.hint())]
+    #[error("the store is not available ({doing}): {why}; hint: {}", why.hint())]
     Unavailable {
-        /// The file.
-        path: PathBuf,
+        /// What was done.
+        doing: &'static str,
         /// Why.
         why: Unavailable,
     },

@@ -12,18 +12,40 @@
 //! - Rows are referred to as (session, seq). Database ids never leave this crate, but for the
 //!   `messages.id` that third-party readers see.
 
+mod apply;
+mod branch;
+mod check;
+mod codes;
+mod db;
+mod delete;
+mod draft;
+mod engage;
 mod error;
+mod export;
+mod files;
+mod flags;
+mod inner;
+mod lease;
+mod ledger;
+mod messages;
+mod outbox;
+mod read;
 mod record;
+mod rows;
+mod session;
+mod spool;
 mod store;
+mod title;
 mod types;
-mod writer;
+mod worker;
 
+pub use draft::{Draft, DraftKind};
 pub use error::{StoreError, Unavailable};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
+pub use session::{SessionLease, SessionWriter};
 pub use store::Store;
 pub use types::{
     ClaimedEvent, Committed, DeleteReceipt, DeleteRequest, EventNo, Finding, History, Holder,
     OpenMode, ParentKind, Recovered, RecoveredOutcome, Remaining, RemovedSession, RequestFilter,
     RequestRecord, SessionFilter, SessionInfo, SessionInit, StoreOptions, StorePaths,
 };
-pub use writer::{Draft, DraftKind, SessionLease, SessionWriter};

@@ -1,31 +1,35 @@
-//! The store's public face.
+//! The store's public face: opening, and everything that reads.
 
 use std::io;
 use std::sync::Arc;
 
-use hermes_core::{Digest, Env, GenerationNo, RequestId, Seq, SessionId, Snapshot, WireProfile};
-
-use crate::{
-    Batch, ClaimedEvent, DeleteReceipt, DeleteRequest, EventNo, Finding, History, OpenMode,
-    Recovered, RequestFilter, RequestRecord, SessionFilter, SessionInfo, SessionInit,
-    SessionWriter, StoreError, StoreOptions, StorePaths, TitleSource,
+use hermes_core::{
+    Block, Digest, Env, Generation, GenerationNo, RequestId, Seq, SessionId, Snapshot, WireProfile,
 };
 
-/// A session store. Cheap to clone.
-#[derive(Clone)]
-pub struct Store;
+use crate::inner::Inner;
+use crate::spool::{self, SpoolContents};
+use crate::{
+    Batch, ClaimedEvent, DeleteReceipt, DeleteRequest, EventNo, Finding, History, OpenMode, Record,
+    Recovered, RecoveredOutcome, RequestFilter, RequestRecord, SessionFilter, SessionInfo,
+    SessionInit, SessionWriter, StoreError, StoreOptions, StorePaths, TitleSource, branch, check,
+    delete, draft, engage, export, lease, ledger, outbox, read, rows,
+};
 
-#[expect(
-    unused_variables,
-    clippy::needless_pass_by_value,
-    clippy::unused_self,
-    reason = "signatures first"
-)]
+/// A session store. Cheap to clone; the clones share one writer and one pool of readers.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
 impl Store {
-    /// Opens the store.
+    /// Opens the store. A missing file is created by the first write; an older one is brought up
+    /// to date, unless it is opened for reading only.
+    ///
+    /// # Errors
+    /// If the file is not this project's, or too new, or (read-only) too old.
     pub fn open(paths: StorePaths, env: Arc<dyn Env>, mode: OpenMode) -> Result<Self, StoreError> {
-        Err(StoreError::ReadOnly)
+        Self::open_with(paths, env, mode, StoreOptions::default())
     }
+
     /// As [`Store::open`], with other bounds.
     pub fn open_with(
         paths: StorePaths,
@@ -33,21 +37,35 @@ impl Store {
         mode: OpenMode,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Err(StoreError::ReadOnly)
+        Ok(Self(Arc::new(Inner::open(paths, env, mode, options)?)))
     }
-    /// Creates a session and takes its lease.
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// Creates a session: its row, its lease and the first batch in one transaction. If the
+    /// database cannot be written, all of it goes to the side file.
     pub fn create_session(
         &self,
         init: SessionInit,
         first: Batch,
     ) -> Result<SessionWriter, StoreError> {
-        Err(StoreError::ReadOnly)
+        SessionWriter::create(self, init, first)
     }
-    /// Takes the lease of a session.
+
+    /// Takes the lease of a session, takes in its side file, and makes an interrupted row of an
+    /// answer that a killed process left in its draft.
+    ///
+    /// # Errors
+    /// [`StoreError::Held`] if another process (or writer) holds it, [`StoreError::Deleted`],
+    /// [`StoreError::NotFound`].
     pub fn open_session(&self, id: &SessionId) -> Result<SessionWriter, StoreError> {
-        Err(StoreError::ReadOnly)
+        SessionWriter::open(self, id)
     }
-    /// Copies `from` up to `cut` at `generation` into a new session.
+
+    /// Copies what generation `at` of `from` is made of, up to `cut`, into a new session with the
+    /// same seqs. The copy stands for itself.
     pub fn branch(
         &self,
         from: &SessionId,
@@ -55,109 +73,406 @@ impl Store {
         cut: Seq,
         init: SessionInit,
     ) -> Result<SessionWriter, StoreError> {
-        Err(StoreError::ReadOnly)
+        branch::branch(self, from, at, cut, init)
     }
-    /// Takes in what dead processes left.
+
+    /// Takes in side files and drafts that dead processes left, of every session that nobody
+    /// holds.
     pub fn recover_all(&self) -> Result<Vec<Recovered>, StoreError> {
-        Err(StoreError::ReadOnly)
+        let paths = self.0.paths();
+        let mut ids: Vec<SessionId> = spool::scan(&paths.spool_dir)
+            .into_iter()
+            .map(|spool| spool.header.session)
+            .chain(draft::scan(&paths.drafts_dir).into_iter().map(|draft| draft.header.session))
+            .collect();
+        ids.sort();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.0.ensure_writable()?;
+        lease::sweep(&paths.drafts_dir);
+        Ok(ids.into_iter().map(|session| self.recover(session)).collect())
     }
+
+    fn recover(&self, session: SessionId) -> Recovered {
+        let outcome = match SessionWriter::open_reporting(self, &session) {
+            Ok((writer, outcome)) => match writer.release() {
+                Ok(()) => outcome,
+                Err(error) => RecoveredOutcome::Failed(error.to_string()),
+            },
+            Err(StoreError::Held { .. }) => RecoveredOutcome::InUse,
+            Err(StoreError::Deleted { .. }) => {
+                delete::remove_files(self.0.paths(), &session);
+                RecoveredOutcome::TakenIn { batches: 0, answers: 0 }
+            }
+            Err(error) => RecoveredOutcome::Failed(error.to_string()),
+        };
+        Recovered { session, outcome }
+    }
+
+    fn spool_of(&self, session: &SessionId) -> Result<Option<SpoolContents>, StoreError> {
+        let path = self.0.spool_path(session);
+        let found = spool::read(&path).map_err(|source| StoreError::Io { path, source })?;
+        Ok(found.filter(|spool| spool.header.session == *session))
+    }
+
     /// The facts of a session.
     pub fn session(&self, id: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
-        Err(StoreError::ReadOnly)
+        let stored = self.0.read(|connection| read::session(connection, id))?.flatten();
+        Ok(match self.spool_of(id)? {
+            Some(spool) => read::merge_info(stored, &spool),
+            None => stored,
+        })
     }
-    /// Finds a session by id, unique prefix, title or `latest`.
+
+    /// Finds a session: by id, unique beginning of an id, title, or `latest` (of `workspace` if
+    /// it has one, else of all).
     pub fn resolve(
         &self,
         reference: &str,
         workspace: Option<&str>,
     ) -> Result<SessionId, StoreError> {
-        Err(StoreError::ReadOnly)
+        if reference == "latest" {
+            return self.latest(workspace);
+        }
+        let exact = SessionId::new(reference);
+        if self.session(&exact)?.is_some() {
+            return Ok(exact);
+        }
+        let (mut ids, titled) =
+            self.0.read(|connection| read::candidates(connection, reference))?.unwrap_or_default();
+        if let Some(titled) = titled {
+            return Ok(titled);
+        }
+        if reference.is_empty() {
+            ids.clear();
+        }
+        match ids.as_slice() {
+            [only] => Ok(only.clone()),
+            [] => Err(StoreError::NotFound {
+                what: "session",
+                reference: reference.to_owned(),
+                hint: "list them with `hermes sessions list`; wanted is an id, the beginning of \
+                       one, a title, or `latest`"
+                    .to_owned(),
+            }),
+            several => Err(StoreError::Ambiguous {
+                reference: reference.to_owned(),
+                candidates: several.iter().map(SessionId::to_string).collect(),
+            }),
+        }
     }
-    /// Lists sessions.
+
+    fn latest(&self, workspace: Option<&str>) -> Result<SessionId, StoreError> {
+        let of = |workspace: Option<&str>| {
+            let filter = SessionFilter {
+                workspace: workspace.map(str::to_owned),
+                limit: Some(1),
+                ..SessionFilter::default()
+            };
+            self.sessions(&filter).map(|found| found.into_iter().next())
+        };
+        let found = match of(workspace)? {
+            None if workspace.is_some() => of(None)?,
+            found => found,
+        };
+        found.map(|info| info.id).ok_or_else(|| StoreError::NotFound {
+            what: "session",
+            reference: "latest".to_owned(),
+            hint: "there is none yet; start one with `hermes`".to_owned(),
+        })
+    }
+
+    /// Sessions that match, the most recently used first.
     pub fn sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionInfo>, StoreError> {
-        Err(StoreError::ReadOnly)
+        let mut found =
+            self.0.read(|connection| read::sessions(connection, filter))?.unwrap_or_default();
+        let spools = spool::scan(&self.0.paths().spool_dir);
+        if spools.is_empty() {
+            return Ok(found);
+        }
+        for spool in spools {
+            match found.iter().position(|info| info.id == spool.header.session) {
+                Some(at) => {
+                    let stored = found.remove(at);
+                    found.extend(read::merge_info(Some(stored), &spool));
+                }
+                None => found.extend(
+                    self.session(&spool.header.session)?
+                        .filter(|info| read::passes(info, filter))
+                        .filter(|info| filter.archived || !info.archived),
+                ),
+            }
+        }
+        found.sort_by_key(|info| std::cmp::Reverse(info.last_activity_at));
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        Ok(found)
     }
-    /// Rows and generations of a session.
+
+    /// All rows and generations of a session.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such session, [`StoreError::Deleted`] if there was.
     pub fn history(&self, id: &SessionId) -> Result<History, StoreError> {
-        Err(StoreError::ReadOnly)
+        let stored = self.0.read_at_once(|connection| read::history(connection, id))?.flatten();
+        let spool = self.spool_of(id)?;
+        match (stored, spool) {
+            (Some(history), None) => Ok(history),
+            (stored, Some(spool)) if stored.is_some() || spool.header.init.is_some() => {
+                let mut history = stored.unwrap_or_default();
+                read::merge(&mut history, &spool);
+                Ok(history)
+            }
+            _ => Err(self.missing(id)?),
+        }
     }
-    /// The prompt of a generation.
+
+    fn missing(&self, id: &SessionId) -> Result<StoreError, StoreError> {
+        let tombstone = self.0.read(|connection| engage::tombstone_of(connection, id))?.flatten();
+        Ok(match tombstone {
+            Some((_, at)) => StoreError::Deleted { session: id.clone(), at },
+            None => StoreError::NotFound {
+                what: "session",
+                reference: id.to_string(),
+                hint: "list them with `hermes sessions list`".to_owned(),
+            },
+        })
+    }
+
+    /// The prompt of a generation with the manifest of its sources.
     pub fn snapshot(&self, id: &SessionId, g: GenerationNo) -> Result<Snapshot, StoreError> {
-        Err(StoreError::ReadOnly)
+        let generations = self.generations(id)?;
+        read::snapshot(
+            &generations,
+            g,
+            |digest| self.text(digest),
+            |generation| self.manifest_of(id, generation),
+        )
     }
-    /// A prompt or tool array.
+
+    fn generations(&self, id: &SessionId) -> Result<Vec<Generation>, StoreError> {
+        if self.0.spool_path(id).exists() {
+            return Ok(self.history(id)?.generations);
+        }
+        let stored = self.0.read(|connection| match engage::number_of(connection, id)? {
+            Some(session_no) => rows::load_generations(connection, session_no).map(Some),
+            None => Ok(None),
+        })?;
+        match stored.flatten() {
+            Some(generations) => Ok(generations),
+            None => Err(self.missing(id)?),
+        }
+    }
+
+    /// The manifest that was stored with a generation.
+    pub(crate) fn manifest_of(
+        &self,
+        id: &SessionId,
+        generation: GenerationNo,
+    ) -> Result<Option<Vec<Block>>, StoreError> {
+        let stored = self.0.read(|connection| match engage::number_of(connection, id)? {
+            Some(session_no) => read::manifest(connection, session_no, generation),
+            None => Ok(None),
+        })?;
+        if let Some(blocks) = stored.flatten() {
+            return Ok(Some(blocks));
+        }
+        let spool = self.spool_of(id)?;
+        Ok(spool.iter().flat_map(SpoolContents::records).find_map(|record| match record {
+            Record::Manifest { generation: n, blocks } if *n == generation => Some(blocks.clone()),
+            _ => None,
+        }))
+    }
+
+    /// A value that the database has, else the first that a side file has.
+    fn stored_or_spooled<T>(
+        &self,
+        stored: impl FnOnce(&rusqlite::Connection) -> Result<Option<T>, StoreError>,
+        mut spooled: impl FnMut(&Record) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        if let Some(found) = self.0.read(stored)?.flatten() {
+            return Ok(Some(found));
+        }
+        let spools = spool::scan(&self.0.paths().spool_dir);
+        Ok(spools.iter().flat_map(SpoolContents::records).find_map(&mut spooled))
+    }
+
+    /// A prompt or array of tool definitions.
     pub fn text(&self, digest: &Digest) -> Result<Option<Arc<str>>, StoreError> {
-        Err(StoreError::ReadOnly)
+        self.stored_or_spooled(
+            |connection| read::text(connection, digest),
+            |record| match record {
+                Record::Text { text } if Digest::of(text.as_bytes()) == *digest => {
+                    Some(Arc::clone(text))
+                }
+                _ => None,
+            },
+        )
     }
+
     /// A wire profile.
     pub fn wire_profile(&self, digest: &Digest) -> Result<Option<WireProfile>, StoreError> {
-        Err(StoreError::ReadOnly)
+        self.stored_or_spooled(
+            |connection| read::profile(connection, digest),
+            |record| match record {
+                Record::Profile(profile) if profile.digest() == *digest => Some(profile.clone()),
+                _ => None,
+            },
+        )
     }
+
     /// Binary content.
     pub fn blob(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreError> {
-        Err(StoreError::ReadOnly)
+        self.stored_or_spooled(
+            |connection| read::blob(connection, digest),
+            |record| match record {
+                Record::Blob { bytes, .. } if Digest::of(bytes) == *digest => {
+                    Some(Arc::clone(bytes))
+                }
+                _ => None,
+            },
+        )
     }
-    /// Lists ledger rows.
+
+    /// Ledger rows that match.
     pub fn requests(&self, filter: &RequestFilter) -> Result<Vec<RequestRecord>, StoreError> {
-        Err(StoreError::ReadOnly)
+        let mut found =
+            self.0.read(|connection| ledger::load(connection, filter))?.unwrap_or_default();
+        let spools = spool::scan(&self.0.paths().spool_dir);
+        if spools.is_empty() {
+            return Ok(found);
+        }
+        ledger::merge(&mut found, spools.iter().flat_map(SpoolContents::records), filter);
+        Ok(found)
     }
-    /// One ledger row by id or unique prefix.
-    pub fn request(&self, reference: &str) -> Result<RequestRecord, StoreError> {
-        Err(StoreError::ReadOnly)
+
+    /// One ledger row, by its id or the unique beginning of it.
+    pub fn request(&self, id_or_unique_prefix: &str) -> Result<RequestRecord, StoreError> {
+        let exact = RequestFilter {
+            ids: vec![RequestId::new(id_or_unique_prefix)],
+            ..RequestFilter::default()
+        };
+        if let Some(found) = self.requests(&exact)?.pop() {
+            return Ok(found);
+        }
+        let mut found = match id_or_unique_prefix {
+            "" => Vec::new(),
+            prefix => self
+                .0
+                .read(|connection| ledger::load_by_prefix(connection, prefix, 6))?
+                .unwrap_or_default(),
+        };
+        match found.len() {
+            0 => Err(StoreError::NotFound {
+                what: "request",
+                reference: id_or_unique_prefix.to_owned(),
+                hint: "list them with `hermes requests list`".to_owned(),
+            }),
+            1 => Ok(found.remove(0)),
+            _ => Err(StoreError::Ambiguous {
+                reference: id_or_unique_prefix.to_owned(),
+                candidates: found.iter().map(|record| record.attempt.id.to_string()).collect(),
+            }),
+        }
     }
-    /// The kept body of a request.
+
+    /// The kept body of a request; None if it is a function of stored rows, or was deleted with
+    /// its session.
     pub fn kept_body(&self, id: &RequestId) -> Result<Option<Vec<u8>>, StoreError> {
-        Err(StoreError::ReadOnly)
+        self.stored_or_spooled(
+            |connection| ledger::load_body(connection, id),
+            |record| match record {
+                Record::AttemptStarted(attempt) if attempt.id == *id => attempt.kept_body.clone(),
+                _ => None,
+            },
+        )
     }
-    /// Writes a session as one JSON line.
+
+    /// Writes a session as one JSON line with all its messages.
     pub fn export_jsonl(&self, id: &SessionId, out: &mut dyn io::Write) -> Result<(), StoreError> {
-        Err(StoreError::ReadOnly)
+        export::jsonl(self, id, out)
     }
-    /// The one delete function.
+
+    /// Deletes sessions with their compaction chains and delegated children. The one delete
+    /// function: every entry point calls it.
+    ///
+    /// # Errors
+    /// [`StoreError::Held`] if one of them is in use by anyone but the caller,
+    /// [`StoreError::NotFound`] if none of them exists and this is no repetition.
     pub fn delete_session(&self, request: DeleteRequest<'_>) -> Result<DeleteReceipt, StoreError> {
-        Err(StoreError::ReadOnly)
+        delete::delete(self, request)
     }
-    /// Gives a session a title; None takes it away.
+
+    /// Gives a session a title; None takes it away. Returns the title it has now: a title of a
+    /// lower rank does not replace one of a higher rank.
+    ///
+    /// # Errors
+    /// [`StoreError::TitleTaken`] if another session has it.
     pub fn set_title(
         &self,
         id: &SessionId,
         title: Option<&str>,
         source: TitleSource,
     ) -> Result<Option<String>, StoreError> {
-        Err(StoreError::ReadOnly)
+        let title = title.map(str::to_owned);
+        let session = id.clone();
+        let wait = self.0.options().busy_timeout;
+        let outcome = self.0.write(move |side| {
+            side.transaction(wait, |tx| match engage::number_of(tx, &session)? {
+                Some(session_no) => {
+                    crate::title::set_exact(tx, session_no, title.as_deref(), source).map(Some)
+                }
+                None => Ok(None),
+            })
+        })?;
+        match outcome {
+            Some(title) => Ok(title),
+            None => Err(self.missing(id)?),
+        }
     }
-    /// Claims undelivered events.
+
+    /// Claims events that wait for delivery, of one session or of all, the oldest first. A claim
+    /// runs out, so that an event whose deliverer died is delivered again.
     pub fn claim_events(
         &self,
         session: Option<&SessionId>,
         limit: usize,
     ) -> Result<Vec<ClaimedEvent>, StoreError> {
-        Err(StoreError::ReadOnly)
+        outbox::claim(self, session, limit)
     }
-    /// Marks a claimed event delivered.
+
+    /// Marks a claimed event delivered: every callback returned, raised or timed out.
     pub fn event_delivered(&self, no: EventNo) -> Result<(), StoreError> {
-        Err(StoreError::ReadOnly)
+        outbox::delivered(self, no)
     }
-    /// How many events wait for delivery.
+
+    /// How many events wait for delivery. Cheap: asked before every turn.
     pub fn pending_events(&self) -> Result<u64, StoreError> {
-        Err(StoreError::ReadOnly)
+        Ok(self.0.read(outbox::pending)?.unwrap_or(0))
     }
-    /// Keeps what was learned about an endpoint.
+
+    /// Keeps the wire profile that was learned for an endpoint.
     pub fn remember_profile(
         &self,
         endpoint_key: &str,
         profile: &WireProfile,
     ) -> Result<(), StoreError> {
-        Err(StoreError::ReadOnly)
+        outbox::remember_profile(self, endpoint_key, profile)
     }
-    /// What was learned about an endpoint.
+
+    /// The wire profile that was learned for an endpoint.
     pub fn learned_profile(&self, endpoint_key: &str) -> Result<Option<WireProfile>, StoreError> {
-        Err(StoreError::ReadOnly)
+        Ok(self.0.read(|connection| outbox::learned_profile(connection, endpoint_key))?.flatten())
     }
-    /// Checks the file and every invariant.
+
+    /// Checks the file, every reference between records, and that what third-party readers see
+    /// equals the truth. An empty list is good news.
     pub fn check(&self) -> Result<Vec<Finding>, StoreError> {
-        Err(StoreError::ReadOnly)
+        check::check(self)
     }
-    /// Closes the store.
+
+    /// Closes the store: waits for the writer, which folds its log into the database if it is the
+    /// last to close it. Dropping the last clone does the same.
     pub fn close(self) {}
 }

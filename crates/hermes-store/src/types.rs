@@ -102,12 +102,7 @@ pub enum ParentKind {
 impl ParentKind {
     /// The word in the store.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Compaction => "compaction",
-            Self::Delegate => "delegate",
-            Self::Branch => "branch",
-            Self::Reset => "reset",
-        }
+        crate::codes::parent_word(self)
     }
 }
 

@@ -1,0 +1,364 @@
+//! Checks the file and every invariant that the rest of this crate promises.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hermes_core::{Digest, Generation, Op, Part, PartBody, Row, Seq, SessionId, Standing};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::db::Doing as _;
+use crate::flags::{self, Flags};
+use crate::messages::message_of;
+use crate::rows::{self, digest_of, key, seq_of};
+use crate::store::Store;
+use crate::{Finding, StoreError, spool};
+
+const DOING: &str = "checking the store";
+
+pub(crate) fn check(store: &Store) -> Result<Vec<Finding>, StoreError> {
+    let inner = store.inner();
+    let mut findings = inner.read_at_once(check_database)?.unwrap_or_default();
+    for path in spool::conflicts(&inner.paths().spool_dir) {
+        findings.push(Finding {
+            session: None,
+            what: format!("{} contradicted the store and was set aside", path.display()),
+        });
+    }
+    Ok(findings)
+}
+
+fn check_database(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
+    let mut findings = Findings::default();
+    file(connection, &mut findings)?;
+    contents(connection, &mut findings)?;
+    ledger(connection, &mut findings)?;
+    let mut statement = connection
+        .prepare("SELECT session_no, id, message_count, tool_call_count FROM sessions")
+        .doing(DOING)?;
+    let sessions = statement
+        .query_map([], |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                SessionId::new(row.get::<_, String>(1)?),
+                row.get::<_, i64>(2)?,
+                row.get::<_, i64>(3)?,
+            ))
+        })
+        .doing(DOING)?
+        .collect::<Result<Vec<_>, _>>()
+        .doing(DOING)?;
+    for (session_no, id, messages, calls) in sessions {
+        findings.session = Some(id.clone());
+        if let Err(error) = session(connection, session_no, &id, (messages, calls), &mut findings) {
+            findings.add(error.to_string());
+        }
+    }
+    Ok(findings.list)
+}
+
+#[derive(Default)]
+struct Findings {
+    session: Option<SessionId>,
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    fn add(&mut self, what: impl Into<String>) {
+        self.list.push(Finding { session: self.session.clone(), what: what.into() });
+    }
+}
+
+fn file(connection: &Connection, findings: &mut Findings) -> Result<(), StoreError> {
+    let mut statement = connection.prepare("PRAGMA integrity_check(20)").doing(DOING)?;
+    let lines = statement.query_map([], |row| row.get::<_, String>(0)).doing(DOING)?;
+    for line in lines {
+        let line = line.doing(DOING)?;
+        if line != "ok" {
+            findings.add(format!("the file is damaged: {line}"));
+        }
+    }
+    let mut statement = connection.prepare("PRAGMA foreign_key_check").doing(DOING)?;
+    let broken = statement
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(2)?)))
+        .doing(DOING)?;
+    for row in broken {
+        let (table, parent) = row.doing(DOING)?;
+        findings.add(format!("a row of table {table} refers to a missing row of {parent}"));
+    }
+    Ok(())
+}
+
+/// Texts and blobs have the bytes that their digests name, and somebody uses them.
+fn contents(connection: &Connection, findings: &mut Findings) -> Result<(), StoreError> {
+    for (what, sql) in [
+        (
+            "text",
+            "SELECT digest, body, EXISTS (SELECT 1 FROM text_use u WHERE u.text_no = t.text_no)
+             FROM text t",
+        ),
+        (
+            "blob",
+            "SELECT digest, bytes, EXISTS (SELECT 1 FROM blob_use u WHERE u.blob_no = b.blob_no)
+             FROM blob b",
+        ),
+    ] {
+        let mut statement = connection.prepare(sql).doing(DOING)?;
+        let mut found = statement.query([]).doing(DOING)?;
+        while let Some(row) = found.next().doing(DOING)? {
+            let named =
+                digest_of(row.get_ref(0).doing(DOING)?.as_blob().unwrap_or_default(), what)?;
+            let bytes = row.get_ref(1).doing(DOING)?.as_bytes().unwrap_or_default();
+            if Digest::of(bytes) != named {
+                findings.add(format!("{what} {} does not have the bytes it names", named.short()));
+            }
+            if !row.get::<_, bool>(2).doing(DOING)? {
+                findings.add(format!("{what} {} belongs to no session", named.short()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ledger(connection: &Connection, findings: &mut Findings) -> Result<(), StoreError> {
+    for (what, sql) in [
+        (
+            "belongs to a session that is neither there nor deleted",
+            "SELECT id FROM request r
+             WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_no = r.session_no)
+               AND NOT EXISTS (SELECT 1 FROM tombstone t WHERE t.session_no = r.session_no)
+             LIMIT 20",
+        ),
+        (
+            "was encoded by a wire profile that is not stored",
+            "SELECT id FROM request r
+             WHERE NOT EXISTS (SELECT 1 FROM wire_profile w WHERE w.digest = r.wire_profile)
+               AND EXISTS (SELECT 1 FROM sessions s WHERE s.session_no = r.session_no)
+             LIMIT 20",
+        ),
+        (
+            "was made from a generation that is not stored",
+            "SELECT r.id FROM request r JOIN sessions s ON s.session_no = r.session_no
+             WHERE NOT EXISTS (SELECT 1 FROM gen g
+                 WHERE g.session_no = r.session_no AND g.n = r.generation)
+             LIMIT 20",
+        ),
+        (
+            "has a body although its session is deleted",
+            "SELECT r.id FROM request r JOIN body b ON b.request_no = r.request_no
+             WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_no = r.session_no)
+             LIMIT 20",
+        ),
+    ] {
+        let mut statement = connection.prepare(sql).doing(DOING)?;
+        let ids = statement.query_map([], |row| row.get::<_, String>(0)).doing(DOING)?;
+        for id in ids {
+            findings.add(format!("request {} {what}", id.doing(DOING)?));
+        }
+    }
+    Ok(())
+}
+
+fn session(
+    connection: &Connection,
+    session_no: i64,
+    id: &SessionId,
+    counts: (i64, i64),
+    findings: &mut Findings,
+) -> Result<(), StoreError> {
+    let rows = rows::load_rows(connection, session_no, None)?;
+    let generations = rows::load_generations(connection, session_no)?;
+    orphans(connection, session_no, &rows, findings)?;
+    generation_references(connection, &rows, &generations, findings)?;
+    blobs(connection, &rows, findings)?;
+
+    let standings: Vec<(Seq, Standing)> = rows.iter().map(|row| (row.seq, row.standing)).collect();
+    let head = generations.last().map(|generation| generation.n);
+    let flags = match flags::flags(&standings, &generations, head) {
+        Ok(flags) => flags,
+        Err(error) => {
+            findings.add(error.to_string());
+            return Ok(());
+        }
+    };
+    let active: Vec<&Row> =
+        rows.iter().filter(|row| flags.get(&row.seq).is_some_and(|flags| flags.active)).collect();
+    let calls: usize = active
+        .iter()
+        .flat_map(|row| &row.parts)
+        .filter(|part| {
+            part.standing == Standing::InOrder && matches!(part.body, PartBody::ToolCall { .. })
+        })
+        .count();
+    let wanted = (active.len() as i64, calls as i64);
+    if counts != wanted {
+        findings
+            .add(format!("message_count and tool_call_count are {counts:?}, wanted {wanted:?}"));
+    }
+    compare_view(connection, id, &rows, &flags, findings)
+}
+
+fn orphans(
+    connection: &Connection,
+    session_no: i64,
+    rows: &[Row],
+    findings: &mut Findings,
+) -> Result<(), StoreError> {
+    let known: BTreeSet<Seq> = rows.iter().map(|row| row.seq).collect();
+    let (first, last) = rows::key_range(session_no);
+    let mut statement = connection
+        .prepare_cached("SELECT key, row_key FROM part WHERE key BETWEEN ?1 AND ?2")
+        .doing(DOING)?;
+    let parts = statement
+        .query_map([first, last], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+        .doing(DOING)?;
+    for part in parts {
+        let (part, row) = part.doing(DOING)?;
+        if !known.contains(&seq_of(row)) || key(session_no, seq_of(row)) != row {
+            findings.add(format!("part {} belongs to no row", seq_of(part)));
+        }
+    }
+    Ok(())
+}
+
+fn generation_references(
+    connection: &Connection,
+    rows: &[Row],
+    generations: &[Generation],
+    findings: &mut Findings,
+) -> Result<(), StoreError> {
+    let numbers: BTreeSet<_> = generations.iter().map(|generation| generation.n).collect();
+    let summaries: BTreeSet<Seq> =
+        rows.iter().filter(|row| row.standing == Standing::ByOp).map(|row| row.seq).collect();
+    let parts: BTreeMap<Seq, &Part> =
+        rows.iter().flat_map(|row| &row.parts).map(|part| (part.seq, part)).collect();
+    // A branch keeps the operations of its origin, some of which may name what it was cut before.
+    let end = rows.last().map(|row| row.seq).max(parts.keys().next_back().copied());
+    let beyond = |seq: Seq| Some(seq) > end;
+    for generation in generations {
+        let n = generation.n;
+        if generation.parent.is_some_and(|parent| !numbers.contains(&parent)) {
+            findings.add(format!("generation {n} builds on one that is not stored"));
+        }
+        for (what, digest) in [("prompt", generation.prompt), ("tools", generation.tools)] {
+            let stored: Option<i64> = connection
+                .query_row("SELECT 1 FROM text WHERE digest = ?1", [digest.as_bytes()], |row| {
+                    row.get(0)
+                })
+                .optional()
+                .doing(DOING)?;
+            if stored.is_none() {
+                findings.add(format!("the {what} of generation {n} is not stored"));
+            }
+        }
+        for op in &generation.ops {
+            let fits = match *op {
+                Op::Cover { by, .. } => summaries.contains(&by) || beyond(by),
+                Op::Swap { part, by } => {
+                    (parts.contains_key(&part) || beyond(part))
+                        && (beyond(by)
+                            || parts.get(&by).is_some_and(|by| by.standing == Standing::ByOp))
+                }
+                Op::Revoke { target } => generations
+                    .iter()
+                    .find(|generation| generation.n == target.generation)
+                    .is_some_and(|generation| (target.index as usize) < generation.ops.len()),
+                Op::Hide { .. } => true,
+            };
+            if !fits {
+                findings.add(format!("generation {n} has an operation that names nothing: {op:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn blobs(connection: &Connection, rows: &[Row], findings: &mut Findings) -> Result<(), StoreError> {
+    for part in rows.iter().flat_map(|row| &row.parts) {
+        if let PartBody::Blob { digest, .. } = &part.body {
+            let stored: Option<i64> = connection
+                .query_row("SELECT 1 FROM blob WHERE digest = ?1", [digest.as_bytes()], |row| {
+                    row.get(0)
+                })
+                .optional()
+                .doing(DOING)?;
+            if stored.is_none() {
+                findings.add(format!(
+                    "part {} names blob {}, which is not stored",
+                    part.seq,
+                    digest.short()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The view `messages` shows what the records say.
+fn compare_view(
+    connection: &Connection,
+    id: &SessionId,
+    rows: &[Row],
+    flags: &BTreeMap<Seq, Flags>,
+    findings: &mut Findings,
+) -> Result<(), StoreError> {
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT id, role, content, tool_call_id, tool_calls, tool_name, timestamp,
+                 finish_reason, reasoning, reasoning_content, active, compacted,
+                 _compressed_summary, api_content, effect_disposition, reasoning_details,
+                 codex_reasoning_items, codex_message_items, message_uid
+             FROM messages WHERE session_id = ?1 ORDER BY id",
+        )
+        .doing(DOING)?;
+    let mut found = statement.query([id.as_str()]).doing(DOING)?;
+    let by_uid: BTreeMap<String, &Row> =
+        rows.iter().map(|row| (format!("{id}:{}", row.seq), row)).collect();
+    let mut seen = 0;
+    while let Some(shown) = found.next().doing(DOING)? {
+        seen += 1;
+        let uid: String = shown.get(18).doing(DOING)?;
+        let Some(row) = by_uid.get(&uid) else {
+            findings.add(format!("messages shows {uid}, which is no row"));
+            continue;
+        };
+        let message_id: i64 = shown.get(0).doing(DOING)?;
+        let flags = flags.get(&row.seq).copied().unwrap_or(Flags::HIDDEN);
+        let wanted = message_of(id.as_str(), message_id, row, flags);
+        let text = |at: usize| shown.get::<_, Option<String>>(at).doing(DOING);
+        let json = |text: Option<String>| {
+            text.map(|text| serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default())
+        };
+        let decoded = |content: Option<String>| match content {
+            Some(text) => match text.strip_prefix(crate::messages::STRUCTURED) {
+                Some(structured) => json(Some(structured.to_owned())),
+                None => Some(text.into()),
+            },
+            None => None,
+        };
+        let calls =
+            wanted.tool_calls.as_ref().map(|calls| serde_json::to_value(calls).unwrap_or_default());
+        let same = shown.get::<_, String>(1).doing(DOING)? == wanted.role
+            && decoded(text(2)?) == decoded(wanted.content_column())
+            && text(3)? == wanted.tool_call_id
+            && json(text(4)?) == calls
+            && text(5)? == wanted.tool_name
+            && (shown.get::<_, f64>(6).doing(DOING)? - wanted.timestamp).abs() < 1e-6
+            && text(7)? == wanted.finish_reason
+            && text(8)? == wanted.reasoning
+            && text(9)? == wanted.reasoning_content
+            && shown.get::<_, u8>(10).doing(DOING)? == wanted.active
+            && shown.get::<_, u8>(11).doing(DOING)? == wanted.compacted
+            && shown.get::<_, u8>(12).doing(DOING)? == wanted.compressed_summary
+            && text(13)? == wanted.api_content
+            && text(14)?.as_deref() == wanted.effect_disposition
+            && text(15)? == wanted.reasoning_details
+            && text(16)? == wanted.codex_reasoning_items
+            && text(17)? == wanted.codex_message_items;
+        if !same {
+            findings.add(format!("messages shows row {} differently from its record", row.seq));
+        }
+    }
+    if seen != rows.len() {
+        findings.add(format!("messages shows {seen} rows of {}", rows.len()));
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Connections: how a file is recognised, brought up to date and opened for reading or writing.
+//!
+//! Invariant: a file that is not this project's is never opened for writing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
+
+use crate::{StoreError, StoreOptions, Unavailable};
+
+/// Marks a database as this project's ("HRMS").
+const APPLICATION_ID: i32 = 0x4852_4d53;
+
+/// The numbered steps; a released one is never changed.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_start.sql")];
+
+/// The schema version that this program writes.
+pub(crate) const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// Adds what was being done to a fault of SQLite.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: &'static str) -> Result<T, StoreError>;
+}
+
+impl<T> Doing<T> for Result<T, rusqlite::Error> {
+    fn doing(self, doing: &'static str) -> Result<T, StoreError> {
+        self.map_err(|source| match Unavailable::of(&source) {
+            Some(why) => StoreError::Unavailable { doing, why },
+            None => StoreError::Sqlite { doing, source },
+        })
+    }
+}
+
+/// What a file was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Nothing in it yet.
+    Empty,
+    /// Ours, with this schema version.
+    Ours(u32),
+}
+
+fn recognise(connection: &Connection, path: &Path) -> Result<Found, StoreError> {
+    let not_ours = |why: &str| StoreError::NotOurs { path: path.to_owned(), why: why.to_owned() };
+    let number = |pragma: &str| -> Result<i64, StoreError> {
+        match connection.pragma_query_value(None, pragma, |row| row.get(0)) {
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
+                Err(not_ours("not a database"))
+            }
+            other => other.doing("reading the header"),
+        }
+    };
+    let application = number("application_id")?;
+    let version =
+        u32::try_from(number("user_version")?).map_err(|_| not_ours("its version is negative"))?;
+    if application == i64::from(APPLICATION_ID) {
+        return if version > SCHEMA_VERSION {
+            Err(StoreError::TooNew { path: path.to_owned(), found: version, known: SCHEMA_VERSION })
+        } else {
+            Ok(Found::Ours(version))
+        };
+    }
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .doing("reading the schema")?;
+    if tables == 0 && version == 0 && application == 0 {
+        return Ok(Found::Empty);
+    }
+    let python: Option<i64> = connection
+        .query_row(
+            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'",
+            [],
+            |row| row.get(0),
+        )
+        .optional()
+        .doing("reading the schema")?;
+    Err(if python.is_some() {
+        StoreError::PythonStore { path: path.to_owned() }
+    } else {
+        not_ours("it holds other tables")
+    })
+}
+
+/// What opening for reading found.
+pub(crate) enum ReaderState {
+    /// A connection to a store that is up to date.
+    Ready(Connection),
+    /// There is no store yet.
+    Absent,
+    /// A store of an older version.
+    Old(u32),
+}
+
+/// Opens the file for reading.
+pub(crate) fn open_reader(path: &Path, options: &StoreOptions) -> Result<ReaderState, StoreError> {
+    if !path.exists() {
+        return Ok(ReaderState::Absent);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection =
+        Connection::open_with_flags(path, flags).doing("opening the store for reading")?;
+    connection.busy_timeout(options.busy_timeout).doing("setting the wait")?;
+    connection
+        .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1024;")
+        .doing("preparing a reader")?;
+    match recognise(&connection, path)? {
+        Found::Empty => Ok(ReaderState::Absent),
+        Found::Ours(SCHEMA_VERSION) => {
+            connection.set_prepared_statement_cache_capacity(32);
+            Ok(ReaderState::Ready(connection))
+        }
+        Found::Ours(version) => Ok(ReaderState::Old(version)),
+    }
+}
+
+/// Opens the file for writing; creates it and brings it up to date where needed.
+pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Connection, StoreError> {
+    create_private(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection =
+        Connection::open_with_flags(path, flags).doing("opening the store for writing")?;
+    connection.busy_timeout(options.busy_timeout).doing("setting the wait")?;
+    let found = recognise(&connection, path)?;
+    if found != Found::Ours(SCHEMA_VERSION) {
+        migrate(&mut connection, path, found)?;
+    }
+    connection
+        .execute_batch(
+            "PRAGMA synchronous = FULL;
+             PRAGMA foreign_keys = ON;
+             PRAGMA cache_size = -1024;
+             PRAGMA temp_store = MEMORY;
+             PRAGMA journal_size_limit = 8388608;",
+        )
+        .doing("preparing the writer")?;
+    if let Some(pages) = options.max_page_count {
+        connection
+            .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |row| row.get::<_, i64>(0))
+            .doing("bounding the store")?;
+    }
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Creates an empty file that only its owner can read, if there is none. An existing file is not
+/// touched: closing it outside SQLite would drop the locks that SQLite holds.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        crate::files::private_dir(folder)?;
+    }
+    match crate::files::private_options().write(true).create_new(true).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        // The database itself says what is wrong, and in a way that lets the side file take over.
+        Err(_) => Ok(()),
+    }
+}
+
+/// Runs the missing steps in one transaction.
+fn migrate(connection: &mut Connection, path: &Path, found: Found) -> Result<(), StoreError> {
+    const DOING: &str = "bringing the schema up to date";
+    if found == Found::Empty {
+        // Both can only be set before there is a table. Incremental: so that the room of deleted
+        // sessions can be given back in pieces.
+        connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;").doing(DOING)?;
+        let mode: String = connection
+            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+            .doing("switching to the write-ahead log")?;
+        if mode != "wal" {
+            tracing::warn!(mode, "the store's file system offers no write-ahead log");
+        }
+    }
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).doing(DOING)?;
+    // Another process may have done it while this one waited for the lock.
+    let have = match recognise(&transaction, path)? {
+        Found::Empty => 0,
+        Found::Ours(version) => version,
+    };
+    for (version, sql) in (1_u32..).zip(MIGRATIONS) {
+        if version > have {
+            transaction.execute_batch(sql).doing(DOING)?;
+        }
+    }
+    transaction
+        .execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+        ))
+        .doing(DOING)?;
+    transaction.commit().doing(DOING)
+}
+
+/// Sets how long the connection waits for a lock.
+pub(crate) fn set_wait(connection: &Connection, wait: Duration) -> Result<(), StoreError> {
+    connection.busy_timeout(wait).doing("setting the wait")
+}

@@ -1,0 +1,443 @@
+//! The one delete function.
+//!
+//! One transaction removes everything of the sessions, their compaction chains and their delegated
+//! children, leaves a tombstone of digests and counts for each, and writes the event. Branches
+//! stay. The ledger keeps its rows; their texts and bodies go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hermes_core::{DeleteReason, Digest, Hasher, OutboxEvent, SessionDelete, SessionId};
+use rusqlite::{OptionalExtension as _, Transaction, params};
+
+use crate::db::Doing as _;
+use crate::lease::{self, Claim};
+use crate::rows::{key_range, unreadable};
+use crate::store::Store;
+use crate::{
+    DeleteReceipt, DeleteRequest, Remaining, RemovedSession, StoreError, StorePaths, apply, draft,
+    engage, files, spool,
+};
+
+const DOING: &str = "deleting sessions";
+
+/// The request as the writer thread needs it.
+struct Job {
+    ids: Vec<SessionId>,
+    reason: DeleteReason,
+    profile: String,
+    request_id: String,
+    digest: Digest,
+    sessions_dir: Option<String>,
+    /// Leases of the caller: session and epoch.
+    held: BTreeMap<SessionId, i64>,
+    /// Sessions that have a writer in this process.
+    held_here: BTreeSet<SessionId>,
+    claim: Claim,
+    dry_run: bool,
+}
+
+pub(crate) fn delete(
+    store: &Store,
+    request: DeleteRequest<'_>,
+) -> Result<DeleteReceipt, StoreError> {
+    let inner = store.inner();
+    inner.ensure_writable()?;
+    if request.ids.is_empty() {
+        return Err(StoreError::Refused {
+            what: "no session was named".to_owned(),
+            hint: "name at least one session",
+        });
+    }
+    if request.reason == DeleteReason::Archive {
+        return Err(StoreError::Refused {
+            what: "archiving removes nothing".to_owned(),
+            hint: "delete with another reason",
+        });
+    }
+    if !request.dry_run {
+        take_in_first(store, &request)?;
+    }
+    let job = job_of(store, request)?;
+    let wait = inner.options().busy_timeout;
+    let dry_run = job.dry_run;
+    let receipt = inner.write(move |side| {
+        side.connection()?.execute_batch("PRAGMA secure_delete = ON").doing(DOING)?;
+        let receipt = side.transaction(wait, |tx| run(tx, &job));
+        let connection = side.connection()?;
+        connection.execute_batch("PRAGMA secure_delete = OFF").doing(DOING)?;
+        if !dry_run && receipt.is_ok() {
+            // The deleted text is to leave the log too. Readers may be in the way; the next
+            // checkpoint does it then.
+            let truncated = connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+            if !matches!(truncated, Ok(0)) {
+                tracing::debug!("the log is truncated later");
+            }
+        }
+        receipt
+    })?;
+    if !dry_run {
+        for removed in &receipt.removed {
+            remove_files(inner.paths(), &removed.id);
+        }
+    }
+    Ok(receipt)
+}
+
+/// Side files of sessions that nobody holds are taken in, so that the tombstone counts them.
+fn take_in_first(store: &Store, request: &DeleteRequest<'_>) -> Result<(), StoreError> {
+    for id in &request.ids {
+        let waiting = store.inner().spool_path(id).exists();
+        let by_caller = request.held.iter().any(|lease| lease.session == *id);
+        if waiting && !by_caller {
+            match store.open_session(id) {
+                Ok(writer) => writer.release()?,
+                Err(StoreError::Deleted { .. } | StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn job_of(store: &Store, request: DeleteRequest<'_>) -> Result<Job, StoreError> {
+    let inner = store.inner();
+    let identity = serde_json::to_vec(&(&request.ids, request.reason, &request.profile))
+        .map_err(|error| unreadable("delete request", error.to_string()))?;
+    let digest = Digest::of(identity);
+    Ok(Job {
+        request_id: request.request_id.unwrap_or_else(|| format!("same-{}", digest.short())),
+        digest,
+        reason: request.reason,
+        profile: request.profile,
+        sessions_dir: request.sessions_dir,
+        held: request
+            .held
+            .iter()
+            .filter_map(|lease| Some((lease.session.clone(), lease.epoch?)))
+            .collect(),
+        held_here: inner.held(),
+        claim: inner.claim(false)?,
+        dry_run: request.dry_run,
+        ids: request.ids,
+    })
+}
+
+fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
+    for id in &job.ids {
+        match engage::number_of(tx, id)? {
+            Some(session_no) => known.push((id.clone(), session_no)),
+            None => unknown.push(id.clone()),
+        }
+    }
+    if known.is_empty() {
+        return replay(tx, job)?.map_or_else(|| Err(none_of(tx, job)), Ok);
+    }
+    let all = with_relatives(tx, &known)?;
+    for (id, session_no) in &all {
+        check_held(tx, job, id, *session_no)?;
+    }
+    let mut receipt = DeleteReceipt {
+        request_id: job.request_id.clone(),
+        deleted_at: job.claim.now,
+        reason: job.reason,
+        removed: Vec::new(),
+        remaining: remaining(tx, &all)?,
+        unknown,
+        replayed: false,
+    };
+    let root = known.first().map(|(id, _)| id.clone()).unwrap_or_else(|| SessionId::new(""));
+    for (id, session_no) in &all {
+        receipt.removed.push(remove(tx, job, id, *session_no, &root)?);
+    }
+    if job.dry_run {
+        return Ok(receipt);
+    }
+    let deleted: Vec<SessionId> =
+        receipt.removed.iter().map(|removed| removed.id.clone()).collect();
+    let event = OutboxEvent::OnSessionDelete(SessionDelete {
+        session_id: root,
+        reason: job.reason,
+        profile: job.profile.clone(),
+        deleted_ids: if deleted.len() > 1 { deleted } else { Vec::new() },
+        sessions_dir: job.sessions_dir.clone(),
+    });
+    apply::store_event(tx, &event, job.claim.now)?;
+    keep_receipt(tx, job, &receipt)?;
+    Ok(receipt)
+}
+
+/// The receipt of an identical request, if the sessions were not made anew since.
+fn replay(tx: &Transaction<'_>, job: &Job) -> Result<Option<DeleteReceipt>, StoreError> {
+    let stored: Option<(String, String)> = tx
+        .query_row(
+            "SELECT epochs, json FROM receipt WHERE request_id = ?1 AND request_digest = ?2
+             ORDER BY receipt_no DESC LIMIT 1",
+            params![job.request_id, job.digest.as_bytes()],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()
+        .doing(DOING)?;
+    let Some((then, json)) = stored else { return Ok(None) };
+    if then != epochs(tx, &job.ids)? {
+        return Ok(None);
+    }
+    let receipt: DeleteReceipt =
+        serde_json::from_str(&json).map_err(|error| unreadable("receipt", error.to_string()))?;
+    Ok(Some(DeleteReceipt { replayed: true, ..receipt }))
+}
+
+fn none_of(tx: &Transaction<'_>, job: &Job) -> StoreError {
+    let first = job.ids.first().cloned().unwrap_or_else(|| SessionId::new(""));
+    match engage::tombstone_of(tx, &first) {
+        Ok(Some((_, at))) => StoreError::Deleted { session: first, at },
+        Ok(None) => StoreError::NotFound {
+            what: "session",
+            reference: first.to_string(),
+            hint: "list them with `hermes sessions list`".to_owned(),
+        },
+        Err(error) => error,
+    }
+}
+
+/// How often each session was deleted, as JSON.
+fn epochs(tx: &Transaction<'_>, ids: &[SessionId]) -> Result<String, StoreError> {
+    let epochs: Vec<u32> = ids.iter().map(|id| epoch_of(tx, id)).collect::<Result<_, _>>()?;
+    serde_json::to_string(&epochs).map_err(|error| unreadable("receipt", error.to_string()))
+}
+
+fn epoch_of(tx: &Transaction<'_>, id: &SessionId) -> Result<u32, StoreError> {
+    tx.query_row(
+        "SELECT ifnull(max(epoch), 0) FROM tombstone WHERE session_id = ?1",
+        [id.as_str()],
+        |row| row.get(0),
+    )
+    .doing(DOING)
+}
+
+fn keep_receipt(
+    tx: &Transaction<'_>,
+    job: &Job,
+    receipt: &DeleteReceipt,
+) -> Result<(), StoreError> {
+    let json =
+        serde_json::to_string(receipt).map_err(|error| unreadable("receipt", error.to_string()))?;
+    tx.execute(
+        "INSERT INTO receipt (request_id, request_digest, epochs, created_at, json)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            job.request_id,
+            job.digest.as_bytes(),
+            epochs(tx, &job.ids)?,
+            job.claim.now.0,
+            json
+        ],
+    )
+    .doing(DOING)?;
+    Ok(())
+}
+
+/// The sessions with their compaction chains, up and down, and all delegated children.
+fn with_relatives(
+    tx: &Transaction<'_>,
+    named: &[(SessionId, i64)],
+) -> Result<Vec<(SessionId, i64)>, StoreError> {
+    let mut all: Vec<(SessionId, i64)> = Vec::new();
+    let mut seen: BTreeSet<i64> = BTreeSet::new();
+    let mut next: Vec<(SessionId, i64)> = named.iter().rev().cloned().collect();
+    let mut statement = tx
+        .prepare_cached(
+            "SELECT c.id, c.session_no FROM sessions c
+             WHERE c.parent_session_id = ?1 AND c.parent_kind IN ('compaction', 'delegate')
+             UNION
+             SELECT p.id, p.session_no FROM sessions c JOIN sessions p ON p.id = c.parent_session_id
+             WHERE c.id = ?1 AND c.parent_kind = 'compaction'
+             ORDER BY 2",
+        )
+        .doing(DOING)?;
+    while let Some((id, session_no)) = next.pop() {
+        if !seen.insert(session_no) {
+            continue;
+        }
+        let relatives = statement
+            .query_map([id.as_str()], |row| {
+                Ok((SessionId::new(row.get::<_, String>(0)?), row.get::<_, i64>(1)?))
+            })
+            .doing(DOING)?
+            .collect::<Result<Vec<_>, _>>()
+            .doing(DOING)?;
+        all.push((id, session_no));
+        // The named ones come first, so their relatives wait behind them.
+        next.splice(0..0, relatives.into_iter().rev());
+    }
+    Ok(all)
+}
+
+fn check_held(
+    tx: &Transaction<'_>,
+    job: &Job,
+    id: &SessionId,
+    session_no: i64,
+) -> Result<(), StoreError> {
+    let claim = Claim { held_here: job.held_here.contains(id), ..job.claim.clone() };
+    match lease::check_free(tx, session_no, id, &claim) {
+        Err(StoreError::Held { session, by, since }) => {
+            let epoch: i64 = tx
+                .query_row("SELECT epoch FROM lease WHERE session_no = ?1", [session_no], |row| {
+                    row.get(0)
+                })
+                .doing(DOING)?;
+            let is_caller = by.token == job.claim.me.token && job.held.get(id) == Some(&epoch);
+            if is_caller { Ok(()) } else { Err(StoreError::Held { session, by, since }) }
+        }
+        other => other.map(drop),
+    }
+}
+
+/// Branches of what is deleted: they hold text of it and stay.
+fn remaining(tx: &Transaction<'_>, all: &[(SessionId, i64)]) -> Result<Vec<Remaining>, StoreError> {
+    let mut remaining = Vec::new();
+    for (id, _) in all {
+        let mut statement = tx
+            .prepare_cached(
+                "SELECT id FROM sessions WHERE parent_session_id = ?1 AND parent_kind = 'branch'
+                 ORDER BY session_no",
+            )
+            .doing(DOING)?;
+        let branches = statement
+            .query_map([id.as_str()], |row| row.get::<_, String>(0))
+            .doing(DOING)?
+            .collect::<Result<Vec<_>, _>>()
+            .doing(DOING)?;
+        let gone = |branch: &String| all.iter().any(|(id, _)| id.as_str() == branch);
+        remaining.extend(
+            branches
+                .into_iter()
+                .filter(|branch| !gone(branch))
+                .map(|id| Remaining { kind: "branch".to_owned(), id }),
+        );
+    }
+    Ok(remaining)
+}
+
+fn remove(
+    tx: &Transaction<'_>,
+    job: &Job,
+    id: &SessionId,
+    session_no: i64,
+    root: &SessionId,
+) -> Result<RemovedSession, StoreError> {
+    let count = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> Result<u64, StoreError> {
+        tx.query_row(sql, params, |row| row.get::<_, i64>(0)).doing(DOING).map(|n| n as u64)
+    };
+    let (first, last) = key_range(session_no);
+    let mut removed = RemovedSession {
+        id: id.clone(),
+        epoch: epoch_of(tx, id)? + 1,
+        rows: count("SELECT count(*) FROM row WHERE session_no = ?1", &[&session_no])?,
+        parts: count("SELECT count(*) FROM part WHERE key BETWEEN ?1 AND ?2", &[&first, &last])?,
+        requests: count("SELECT count(*) FROM request WHERE session_no = ?1", &[&session_no])?,
+        contents: 0,
+    };
+    if job.dry_run {
+        return Ok(removed);
+    }
+    let content = content_digest(tx, session_no)?;
+    tx.execute(
+        "INSERT INTO tombstone (session_no, session_id, epoch, deleted_at, reason, root_id,
+             parent_session_id, parent_kind, source, rows, parts, requests, content_digest)
+         SELECT session_no, id, ?2, ?3, ?4, ?5, parent_session_id, parent_kind, source, ?6, ?7, ?8,
+             ?9
+         FROM sessions WHERE session_no = ?1",
+        params![
+            session_no,
+            removed.epoch,
+            job.claim.now.0,
+            job.reason.as_str(),
+            root.as_str(),
+            removed.rows as i64,
+            removed.parts as i64,
+            removed.requests as i64,
+            content.as_bytes(),
+        ],
+    )
+    .doing(DOING)?;
+    tx.execute("DELETE FROM part WHERE key BETWEEN ?1 AND ?2", [first, last]).doing(DOING)?;
+    removed.contents = remove_contents(tx, session_no)?;
+    for sql in [
+        "DELETE FROM row WHERE session_no = ?1",
+        "DELETE FROM gen WHERE session_no = ?1",
+        "DELETE FROM manifest WHERE session_no = ?1",
+        "DELETE FROM lease WHERE session_no = ?1",
+        "DELETE FROM body WHERE request_no IN
+             (SELECT request_no FROM request WHERE session_no = ?1)",
+        "UPDATE request SET error = NULL WHERE session_no = ?1 AND error IS NOT NULL",
+        "UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id =
+             (SELECT id FROM sessions WHERE session_no = ?1)",
+        "DELETE FROM sessions WHERE session_no = ?1",
+    ] {
+        tx.execute(sql, [session_no]).doing(DOING)?;
+    }
+    Ok(removed)
+}
+
+/// Removes texts and blobs that only this session used.
+fn remove_contents(tx: &Transaction<'_>, session_no: i64) -> Result<u64, StoreError> {
+    let mut removed = 0;
+    for (uses, content, no) in [("text_use", "text", "text_no"), ("blob_use", "blob", "blob_no")] {
+        let mut statement = tx
+            .prepare(&format!(
+                "SELECT u.{no} FROM {uses} u WHERE u.session_no = ?1 AND NOT EXISTS
+                     (SELECT 1 FROM {uses} o WHERE o.{no} = u.{no} AND o.session_no <> ?1)"
+            ))
+            .doing(DOING)?;
+        let alone = statement
+            .query_map([session_no], |row| row.get::<_, i64>(0))
+            .doing(DOING)?
+            .collect::<Result<Vec<_>, _>>()
+            .doing(DOING)?;
+        tx.execute(&format!("DELETE FROM {uses} WHERE session_no = ?1"), [session_no])
+            .doing(DOING)?;
+        for number in alone {
+            tx.execute(&format!("DELETE FROM {content} WHERE {no} = ?1"), [number]).doing(DOING)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Digest of everything that was said, to compare by with a backup.
+fn content_digest(tx: &Transaction<'_>, session_no: i64) -> Result<Digest, StoreError> {
+    let (first, last) = key_range(session_no);
+    let mut statement = tx
+        .prepare("SELECT value FROM part WHERE key BETWEEN ?1 AND ?2 ORDER BY key")
+        .doing(DOING)?;
+    let mut found = statement.query([first, last]).doing(DOING)?;
+    let mut hasher = Hasher::default();
+    while let Some(row) = found.next().doing(DOING)? {
+        let value = row.get_ref(0).doing(DOING)?;
+        let bytes = value.as_bytes().unwrap_or_default();
+        hasher.update((bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    }
+    Ok(hasher.finish())
+}
+
+/// Removes side files and drafts of a session that is gone.
+pub(crate) fn remove_files(paths: &StorePaths, session: &SessionId) {
+    let spool_path = spool::path_of(&paths.spool_dir, session);
+    let mut gone = vec![spool::lock_path(&spool_path), spool_path.clone()];
+    gone.extend(
+        spool::conflicts(&paths.spool_dir)
+            .into_iter()
+            .filter(|path| path.file_stem() == spool_path.file_stem()),
+    );
+    gone.extend(draft::left_over(&paths.drafts_dir, session).into_iter().map(|draft| draft.path));
+    for path in gone {
+        if let Err(error) = files::remove(&path) {
+            tracing::warn!(%error, path = %path.display(), "a file of a deleted session stays");
+        }
+    }
+}

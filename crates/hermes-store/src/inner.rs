@@ -1,0 +1,207 @@
+//! What every clone of a store shares: the writer thread, the readers, who holds what.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hermes_core::{Env, SessionId, Timestamp};
+use rusqlite::Connection;
+
+use crate::db::{self, ReaderState};
+use crate::lease::{self, Claim, HolderLock};
+use crate::worker::{JobSender, Worker, WriteSide};
+use crate::{Holder, OpenMode, StoreError, StoreOptions, StorePaths};
+
+/// Readers kept open.
+const READERS: usize = 4;
+
+pub(crate) struct Inner {
+    paths: StorePaths,
+    env: Arc<dyn Env>,
+    mode: OpenMode,
+    options: StoreOptions,
+    holder: OnceLock<Holder>,
+    held: Mutex<BTreeSet<SessionId>>,
+    // Dropped in this order: the writer is the last to close the file, so that it can fold the
+    // log into it; the lock file goes when no lease is held any more.
+    readers: Mutex<Vec<Connection>>,
+    worker: Mutex<Option<Worker>>,
+    lock: Mutex<Option<HolderLock>>,
+}
+
+/// A panic elsewhere leaves nothing half done behind these locks.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    pub(crate) fn open(
+        paths: StorePaths,
+        env: Arc<dyn Env>,
+        mode: OpenMode,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError> {
+        let inner = Self {
+            paths,
+            env,
+            mode,
+            options,
+            holder: OnceLock::new(),
+            held: Mutex::default(),
+            readers: Mutex::default(),
+            worker: Mutex::default(),
+            lock: Mutex::default(),
+        };
+        match db::open_reader(&inner.paths.db, &inner.options)? {
+            ReaderState::Ready(connection) => locked(&inner.readers).push(connection),
+            ReaderState::Absent => {}
+            ReaderState::Old(found) if mode == OpenMode::ReadOnly => {
+                return Err(StoreError::NeedsMigration {
+                    path: inner.paths.db.clone(),
+                    found,
+                    known: db::SCHEMA_VERSION,
+                });
+            }
+            // Opening the writer brings it up to date.
+            ReaderState::Old(_) => inner.write(|side| side.connection().map(drop))?,
+        }
+        Ok(inner)
+    }
+
+    pub(crate) fn paths(&self) -> &StorePaths {
+        &self.paths
+    }
+
+    pub(crate) fn options(&self) -> &StoreOptions {
+        &self.options
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.env.now()
+    }
+
+    pub(crate) fn holder(&self) -> &Holder {
+        self.holder.get_or_init(|| lease::this_process(&*self.env))
+    }
+
+    pub(crate) fn ensure_writable(&self) -> Result<(), StoreError> {
+        match self.mode {
+            OpenMode::ReadWrite => Ok(()),
+            OpenMode::ReadOnly => Err(StoreError::ReadOnly),
+        }
+    }
+
+    /// A claim of this process, with its lock file in place.
+    pub(crate) fn claim(&self, held_here: bool) -> Result<Claim, StoreError> {
+        let me = self.holder().clone();
+        let mut lock = locked(&self.lock);
+        if lock.is_none() {
+            match HolderLock::take(&self.paths.drafts_dir, &me) {
+                Ok(taken) => *lock = Some(taken),
+                // A full or read-only disk: the lease's expiry decides instead.
+                Err(error) => tracing::warn!(%error, "no lock file for this process"),
+            }
+        }
+        Ok(Claim {
+            me,
+            now: self.now(),
+            ttl_millis: i64::try_from(self.options.lease_ttl.as_millis()).unwrap_or(i64::MAX),
+            locks: self.paths.drafts_dir.clone(),
+            held_here,
+        })
+    }
+
+    /// Marks a session as held by a writer of this store.
+    pub(crate) fn hold(&self, session: &SessionId) -> Result<(), StoreError> {
+        if locked(&self.held).insert(session.clone()) {
+            Ok(())
+        } else {
+            Err(StoreError::Held {
+                session: session.clone(),
+                by: self.holder().clone(),
+                since: self.now(),
+            })
+        }
+    }
+
+    pub(crate) fn let_go(&self, session: &SessionId) {
+        locked(&self.held).remove(session);
+    }
+
+    /// The sessions that have a writer in this store.
+    pub(crate) fn held(&self) -> BTreeSet<SessionId> {
+        locked(&self.held).clone()
+    }
+
+    fn jobs(&self) -> Result<JobSender, StoreError> {
+        self.ensure_writable()?;
+        let mut worker = locked(&self.worker);
+        if worker.is_none() {
+            *worker = Some(Worker::start(self.paths.db.clone(), self.options)?);
+        }
+        worker.as_ref().and_then(Worker::sender).ok_or(StoreError::WriterGone)
+    }
+
+    /// Runs `job` on the writer thread.
+    pub(crate) fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut WriteSide) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.jobs()?.run(job)?
+    }
+
+    /// Runs `job` on the writer thread before the store is closed, without waiting.
+    pub(crate) fn post(&self, job: impl FnOnce(&mut WriteSide) + Send + 'static) {
+        if let Ok(jobs) = self.jobs() {
+            jobs.post(job);
+        }
+    }
+
+    /// Reads on a connection of the pool; None while there is no store.
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        // The lock is not held while reading.
+        let pooled = locked(&self.readers).pop();
+        let connection = match pooled {
+            Some(connection) => connection,
+            None => match db::open_reader(&self.paths.db, &self.options)? {
+                ReaderState::Ready(connection) => connection,
+                ReaderState::Absent => return Ok(None),
+                ReaderState::Old(found) => {
+                    return Err(StoreError::NeedsMigration {
+                        path: self.paths.db.clone(),
+                        found,
+                        known: db::SCHEMA_VERSION,
+                    });
+                }
+            },
+        };
+        let value = work(&connection)?;
+        let mut readers = locked(&self.readers);
+        if readers.len() < READERS {
+            readers.push(connection);
+        }
+        Ok(Some(value))
+    }
+
+    /// Reads in one read transaction, so that everything is of one moment.
+    pub(crate) fn read_at_once<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        use db::Doing as _;
+        self.read(|connection| {
+            let transaction = connection.unchecked_transaction().doing("beginning to read")?;
+            let value = work(&transaction)?;
+            transaction.finish().doing("ending a read")?;
+            Ok(value)
+        })
+    }
+
+    /// The side file of a session.
+    pub(crate) fn spool_path(&self, session: &SessionId) -> PathBuf {
+        crate::spool::path_of(&self.paths.spool_dir, session)
+    }
+}

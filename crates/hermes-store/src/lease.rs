@@ -1,0 +1,256 @@
+//! Leases: one process at a time writes to a session.
+//!
+//! A lease has an epoch that goes up with every change of hands; each commit checks it, so a
+//! holder that was replaced can store nothing more. Whether a holder lives is seen by a lock on
+//! its lock file, which the system gives back however the process ends. Where no such file can be
+//! seen (another machine, a cleaned folder) the lease's expiry decides.
+
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hermes_core::{Env, SessionId, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+
+use crate::db::Doing as _;
+use crate::files;
+use crate::{Holder, StoreError};
+
+/// The lock file of a live holder, held for as long as this value lives.
+pub(crate) struct HolderLock {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl HolderLock {
+    /// Creates and locks the file of this holder.
+    pub(crate) fn take(folder: &Path, holder: &Holder) -> Result<Self, StoreError> {
+        files::private_dir(folder)?;
+        let path = lock_path(folder, &holder.token);
+        // Locked under another name first, so that nobody ever sees it unlocked.
+        let fresh = path.with_extension("new");
+        let mut file = files::private_options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&fresh)
+            .map_err(files::io_at(&fresh))?;
+        if let Err(error) = file.try_lock() {
+            // Without locks on this file system the leases' expiry decides.
+            tracing::warn!(%error, path = %path.display(), "the holder's file cannot be locked");
+        }
+        writeln!(file, "{} {}", holder.pid, holder.host).map_err(files::io_at(&fresh))?;
+        std::fs::rename(&fresh, &path).map_err(files::io_at(&path))?;
+        Ok(Self { path, _locked: file })
+    }
+}
+
+impl Drop for HolderLock {
+    fn drop(&mut self) {
+        if let Err(error) = files::remove(&self.path) {
+            tracing::debug!(%error, "the holder's lock file stays");
+        }
+    }
+}
+
+fn lock_path(folder: &Path, token: &str) -> PathBuf {
+    folder.join(format!("holder-{token}.lock"))
+}
+
+/// What can be seen of a holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Alive,
+    Dead,
+    Unknown,
+}
+
+fn life(folder: &Path, token: &str) -> Life {
+    let path = lock_path(folder, token);
+    let Ok(file) = File::open(&path) else { return Life::Unknown };
+    match file.try_lock() {
+        Ok(()) => {
+            // Nobody else will ever lock it: tokens are not used twice.
+            if let Err(error) = files::remove(&path) {
+                tracing::debug!(%error, "a dead holder's lock file stays");
+            }
+            Life::Dead
+        }
+        Err(TryLockError::WouldBlock) => Life::Alive,
+        Err(TryLockError::Error(_)) => Life::Unknown,
+    }
+}
+
+/// Removes lock files whose holders are dead.
+pub(crate) fn sweep(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let token = name.to_str().and_then(|name| name.strip_prefix("holder-"));
+        if let Some(token) = token.and_then(|rest| rest.strip_suffix(".lock")) {
+            life(folder, token);
+        }
+    }
+}
+
+/// This process as a holder.
+pub(crate) fn this_process(env: &dyn Env) -> Holder {
+    /// Two stores of one process are two holders.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut random = [0; 12];
+    env.random(&mut random);
+    let pid = std::process::id();
+    let token = random.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map(|name| name.trim().to_owned())
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "this machine".to_owned());
+    Holder { host, pid, token: format!("{pid:x}-{count:x}-{token}") }
+}
+
+/// Who asks for a lease, and how it is decided whether another one is still good.
+#[derive(Clone)]
+pub(crate) struct Claim {
+    pub(crate) me: Holder,
+    pub(crate) now: Timestamp,
+    pub(crate) ttl_millis: i64,
+    pub(crate) locks: PathBuf,
+    /// This store has a live writer of the session.
+    pub(crate) held_here: bool,
+}
+
+struct Stored {
+    epoch: i64,
+    holder: Option<Holder>,
+    since: Timestamp,
+    expires: Timestamp,
+}
+
+fn stored(connection: &Connection, session_no: i64) -> Result<Option<Stored>, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT epoch, token, host, pid, since, expires FROM lease WHERE session_no = ?1",
+        )
+        .and_then(|mut statement| {
+            statement
+                .query_row([session_no], |row| {
+                    let token: Option<String> = row.get(1)?;
+                    Ok(Stored {
+                        epoch: row.get(0)?,
+                        holder: match token {
+                            None => None,
+                            Some(token) => {
+                                Some(Holder { token, host: row.get(2)?, pid: row.get(3)? })
+                            }
+                        },
+                        since: Timestamp(row.get::<_, Option<i64>>(4)?.unwrap_or(0)),
+                        expires: Timestamp(row.get::<_, Option<i64>>(5)?.unwrap_or(0)),
+                    })
+                })
+                .optional()
+        })
+        .doing("reading a lease")
+}
+
+/// Fails with `Held` if another holder's lease is good.
+pub(crate) fn check_free(
+    connection: &Connection,
+    session_no: i64,
+    session: &SessionId,
+    claim: &Claim,
+) -> Result<i64, StoreError> {
+    let Some(lease) = stored(connection, session_no)? else { return Ok(0) };
+    let Some(by) = lease.holder else { return Ok(lease.epoch) };
+    let good = if by.token == claim.me.token {
+        claim.held_here
+    } else {
+        match life(&claim.locks, &by.token) {
+            Life::Alive => true,
+            Life::Dead => false,
+            Life::Unknown => lease.expires > claim.now,
+        }
+    };
+    if good {
+        return Err(StoreError::Held { session: session.clone(), by, since: lease.since });
+    }
+    Ok(lease.epoch)
+}
+
+/// Takes the lease; returns its new epoch.
+pub(crate) fn take(
+    transaction: &Transaction<'_>,
+    session_no: i64,
+    session: &SessionId,
+    claim: &Claim,
+) -> Result<i64, StoreError> {
+    let epoch = check_free(transaction, session_no, session, claim)? + 1;
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO lease (session_no, epoch, token, host, pid, since, expires)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )
+        .and_then(|mut statement| {
+            statement.execute(params![
+                session_no,
+                epoch,
+                claim.me.token,
+                claim.me.host,
+                claim.me.pid,
+                claim.now.0,
+                claim.now.plus_millis(claim.ttl_millis).0,
+            ])
+        })
+        .doing("taking a lease")?;
+    Ok(epoch)
+}
+
+/// Fails with `Fenced` unless this holder still has the lease at `epoch`; renews it when a third
+/// of its time is gone.
+pub(crate) fn verify(
+    transaction: &Transaction<'_>,
+    session_no: i64,
+    session: &SessionId,
+    epoch: i64,
+    claim: &Claim,
+) -> Result<(), StoreError> {
+    let fenced = |by: String| StoreError::Fenced { session: session.clone(), by };
+    let Some(lease) = stored(transaction, session_no)? else {
+        return Err(fenced("nobody".to_owned()));
+    };
+    let mine = lease.epoch == epoch
+        && lease.holder.as_ref().is_some_and(|holder| holder.token == claim.me.token);
+    if !mine {
+        let by =
+            lease.holder.map_or("another process that is gone".to_owned(), |by| by.to_string());
+        return Err(fenced(by));
+    }
+    if lease.expires.millis_since(claim.now) * 3 < claim.ttl_millis * 2 {
+        transaction
+            .prepare_cached("UPDATE lease SET expires = ?2 WHERE session_no = ?1")
+            .and_then(|mut statement| {
+                statement.execute(params![session_no, claim.now.plus_millis(claim.ttl_millis).0])
+            })
+            .doing("renewing a lease")?;
+    }
+    Ok(())
+}
+
+/// Gives the lease back if it is still this holder's at `epoch`.
+pub(crate) fn release(
+    transaction: &Transaction<'_>,
+    session_no: i64,
+    epoch: i64,
+    token: &str,
+) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "UPDATE lease SET token = NULL, host = NULL, pid = NULL, since = NULL, expires = NULL
+             WHERE session_no = ?1 AND epoch = ?2 AND token = ?3",
+            params![session_no, epoch, token],
+        )
+        .doing("giving a lease back")?;
+    Ok(())
+}
