@@ -1,0 +1,325 @@
+//! The conversation on a terminal, as a person sees it.
+
+use hermes_provider::rehearsal::{RehearsalServer, Script};
+use serde_json::Value;
+
+use crate::rig::{Rig, serve};
+use crate::terminal::Terminal;
+
+/// The screen with ids, paths and versions made equal for every run.
+fn settled(rig: &Rig, screen: &str) -> String {
+    let root = rig.work().parent().unwrap().to_string_lossy().into_owned();
+    let text = screen.replace(&root, "ROOT");
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// Asserts a screen against its snapshot.
+macro_rules! screen {
+    ($rig:expr, $screen:expr, @$expected:literal) => {{
+        let mut settings = insta::Settings::clone_current();
+        settings.add_filter(r"\d{8}_\d{6}_[0-9a-f]{6}", "SESSION");
+        settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME");
+        settings.add_filter(r"hermes \d+\.\d+\.\d+", "hermes VERSION");
+        settings.add_filter(r"127\.0\.0\.1:\d+", "HOST");
+        settings.bind(|| insta::assert_snapshot!(settled($rig, &$screen), @$expected));
+    }};
+}
+
+fn scripted(text: &str) -> RehearsalServer {
+    serve(Some(Script::parse(std::path::Path::new("script.json"), text).unwrap()))
+}
+
+/// A server whose first answer stops in the middle and stays silent.
+fn hanging(rig: &Rig) -> RehearsalServer {
+    let chunk = |text: &str| {
+        format!("data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let stream = chunk("The first half of ") + &chunk("a long answer");
+    let script = rig.file("../script.json", r#"[{"file":"half.sse","hang_ms":600000}]"#);
+    rig.file("../half.sse", &stream);
+    serve(Some(Script::load(&script).unwrap()))
+}
+
+fn sessions(rig: &Rig) -> Vec<Value> {
+    rig.json(["sessions", "list", "--json"]).as_array().unwrap().clone()
+}
+
+#[test]
+fn the_banner_says_where_it_works_with_what_and_what_was_loaded_and_left_out() {
+    let rig = Rig::new();
+    rig.file(".git/HEAD", "ref: refs/heads/main\n");
+    rig.file("AGENTS.md", "Be brief.\n");
+    rig.file("CLAUDE.md", "Be long.\n");
+    let terminal = Terminal::start(&rig, &[]);
+    let screen = terminal.wait_for_prompt();
+    screen!(&rig, screen, @"");
+    terminal.send("\x04");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0);
+    assert!(!screen.contains("is stored"), "{screen}");
+    assert_eq!(sessions(&rig).len(), 0, "nothing was said");
+}
+
+#[test]
+fn a_turn_streams_its_answer_and_leaving_says_how_to_come_back() {
+    let rig = Rig::new();
+    let server = scripted(r#"[{"say":"It is noon."}, {"say":"Still noon."}]"#);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("What time is it?");
+    terminal.wait_for("It is noon.");
+    terminal.wait_for_prompt();
+    let id = sessions(&rig)[0]["id"].as_str().unwrap().to_owned();
+    // The session is given back while the person thinks.
+    rig.ok(["chat", "--resume", &id, "-q", "And now?"]);
+    terminal.line("/exit");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0);
+    assert!(screen.contains(&format!("hermes --resume {id}")), "{screen}");
+    screen!(&rig, screen, @"");
+}
+
+#[test]
+fn ctrl_c_stops_the_answer_and_what_was_shown_is_kept() {
+    let rig = Rig::new();
+    let server = hanging(&rig);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("tell me everything");
+    terminal.wait_for("a long answer");
+    terminal.send("\x03");
+    terminal.wait_for("what was said is kept");
+    terminal.wait_for_prompt();
+    // The conversation goes on.
+    terminal.line("hello");
+    terminal.wait("the next answer", |screen| {
+        screen.lines().rev().skip_while(|line| line.trim().is_empty() || line.trim() == ">").count()
+            > screen.lines().position(|line| line.contains("> hello")).unwrap_or(usize::MAX)
+    });
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    let id = sessions(&rig)[0]["id"].as_str().unwrap().to_owned();
+    let shown = rig.json(["sessions", "show", &id, "--json"]);
+    let rows = shown["message_list"].as_array().unwrap();
+    assert_eq!(rows[1]["status"], "interrupted", "{rows:#?}");
+    assert_eq!(rows[1]["parts"][0]["body"]["text"], "The first half of a long answer");
+    rig.ok(["requests", "verify", "--all"]);
+}
+
+#[test]
+fn ctrl_c_at_the_prompt_clears_the_line_and_nothing_is_sent() {
+    let rig = Rig::new();
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.send("never sent");
+    terminal.wait_for("> never sent");
+    terminal.send("\x03");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(sessions(&rig).len(), 0);
+}
+
+#[test]
+fn tab_completes_a_command_and_an_unknown_one_names_the_nearest() {
+    let rig = Rig::new();
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.send("/us");
+    terminal.wait_for("/usage");
+    terminal.send("\t");
+    terminal.send("\r");
+    terminal.wait_for("nothing was sent in this session yet");
+    terminal.wait_for_prompt();
+    terminal.line("/hlep");
+    terminal.wait_for("did you mean /help?");
+    terminal.wait_for_prompt();
+    terminal.line("/help");
+    let screen = terminal.wait_for("Ctrl-D leaves. //");
+    assert!(screen.contains("/title [TEXT]"), "{screen}");
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn several_lines_make_one_message_and_a_pasted_backslash_stays() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.send("one\\\r");
+    terminal.send("two\x1b\r");
+    terminal.send("\x1b[200~run \\\r  this\x1b[201~");
+    terminal.wait_for("this");
+    terminal.send("\r");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    let body: Value = serde_json::from_slice(&server.received()[0]).unwrap();
+    let said = body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    assert_eq!(said, "one\ntwo\nrun \\\n  this");
+    let history = std::fs::read_to_string(rig.home().join("history.txt")).unwrap();
+    assert_eq!(history.lines().count(), 1, "{history}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_history_is_private_and_leaves_out_lines_that_begin_with_a_space() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let rig = Rig::new();
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("/usage");
+    terminal.wait_for("nothing was sent");
+    terminal.wait_for_prompt();
+    terminal.line(" /etc is quiet");
+    terminal.wait_for("quiet\n");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    let path = rig.home().join("history.txt");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "/usage\n");
+}
+
+#[test]
+fn title_new_sessions_and_resume_move_between_sessions() {
+    let rig = Rig::new();
+    let server = scripted(r#"[{"say":"Answer one."}, {"say":"Answer two."}]"#);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("/title");
+    terminal.wait_for("this session has no title");
+    terminal.line("/title First things");
+    terminal.wait_for("stored with the first message");
+    terminal.line("Question one?");
+    terminal.wait_for("Answer one.");
+    terminal.wait_for_prompt();
+    terminal.line("/new Second things");
+    terminal.wait_for("title: Second things");
+    terminal.line("Question two?");
+    terminal.wait_for("Answer two.");
+    terminal.wait_for_prompt();
+    terminal.line("/sessions");
+    terminal.wait("both titles in the list", |screen| {
+        screen.contains("1*") && screen.contains("First things")
+    });
+    terminal.wait_for_prompt();
+    terminal.line("/resume 2");
+    let screen = terminal.wait("the exchange of the first session", |screen| {
+        screen.matches("Answer one.").count() == 2
+    });
+    assert!(screen.contains("> Question one?"), "{screen}");
+    terminal.wait_for_prompt();
+    terminal.line("/title");
+    terminal.wait("its title", |screen| screen.lines().any(|line| line.trim() == "First things"));
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    let titles: Vec<_> = sessions(&rig).iter().map(|it| it["title"].clone()).collect();
+    assert_eq!(titles, ["Second things", "First things"]);
+}
+
+#[test]
+fn usage_and_context_show_what_the_provider_reported_and_what_was_sent() {
+    let rig = Rig::new();
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("hello");
+    terminal.wait("an answer", |screen| screen.lines().filter(|it| !it.is_empty()).count() > 7);
+    terminal.wait_for_prompt();
+    terminal.line("/usage");
+    let screen = terminal.wait_for("reasoning");
+    assert!(screen.contains("1 requests answered"), "{screen}");
+    terminal.wait_for_prompt();
+    terminal.line("/context");
+    terminal.wait_for("history digest");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn a_command_runs_only_after_a_clear_yes() {
+    let rig = Rig::new();
+    let call = |name: &str| {
+        format!(r#"{{"call":{{"name":"terminal","arguments":{{"command":"touch {name}"}}}}}}"#)
+    };
+    let script = format!(
+        r#"[{}, {{"say":"Not run."}}, {}, {{"say":"It ran."}}]"#,
+        call("no.txt"),
+        call("yes.txt")
+    );
+    let server = scripted(&script);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("first");
+    terminal.wait_for("[d]eny:");
+    terminal.line("");
+    terminal.wait_for("Not run.");
+    terminal.wait_for_prompt();
+    terminal.line("second");
+    terminal.wait("the second question", |screen| screen.matches("[d]eny:").count() == 2);
+    terminal.line("o");
+    terminal.wait_for("It ran.");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    assert!(!rig.work().join("no.txt").exists());
+    assert!(rig.work().join("yes.txt").exists());
+}
+
+#[test]
+fn ctrl_c_at_a_question_stops_the_turn_and_the_prompt_reads_the_next_line() {
+    let rig = Rig::new();
+    let server = scripted(
+        r#"[{"call":{"name":"terminal","arguments":{"command":"touch never.txt"}}},
+            {"say":"Hello again."}]"#,
+    );
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("go");
+    terminal.wait_for("[d]eny:");
+    terminal.send("\x03");
+    terminal.wait_for("what was said is kept");
+    terminal.wait_for_prompt();
+    terminal.line("hello");
+    terminal.wait_for("Hello again.");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    assert!(!rig.work().join("never.txt").exists());
+}
+
+#[test]
+fn a_failing_model_is_told_with_a_hint_and_the_conversation_goes_on() {
+    let rig = Rig::new();
+    let server = scripted(
+        r#"[{"status":401,"body":{"error":{"message":"bad key"}}}, {"say":"Now it works."}]"#,
+    );
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("hello");
+    terminal.wait_for("bad key");
+    terminal.wait_for_prompt();
+    terminal.line("hello?");
+    terminal.wait_for("Now it works.");
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn without_a_terminal_for_the_output_it_says_what_to_use_instead() {
+    let rig = Rig::new();
+    let terminal = Terminal::start(&rig, &["chat", "--json"]);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 2);
+    assert!(screen.contains("-q TEXT"), "{screen}");
+}
