@@ -39,7 +39,7 @@ pub enum SettingSource {
     Flag(&'static str),
     /// A variable.
     Variable {
-        /// Its name.
+        /// Its name; empty where it is known from what the source is told of.
         name: &'static str,
         /// Where it was set.
         source: VarSource,
@@ -57,6 +57,7 @@ impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(name) => f.write_str(name),
+            Self::Variable { name: "", source } => write!(f, "{source}"),
             Self::Variable { name, source } => write!(f, "{name} ({source})"),
             Self::File { line } => write!(f, "config.yaml line {line}"),
             Self::Default => f.write_str("default"),
@@ -160,16 +161,7 @@ pub fn load(
     let mut config = read.config;
     apply_variables(&mut config, &vars, &mut report)?;
     apply_flags(&mut config, overrides, &mut report);
-    for (name, line) in vars.hidden() {
-        report.shadowed.push(Shadowed {
-            key: name.to_owned(),
-            used: SettingSource::Variable {
-                name: "this variable",
-                source: VarSource::HomeEnv { line },
-            },
-            hidden: SettingSource::Variable { name: "this variable", source: VarSource::Process },
-        });
-    }
+    report_hidden(&config, &vars, &mut report);
     Ok(Loaded { config, vars, report })
 }
 
@@ -344,6 +336,47 @@ fn apply_variables(
         take(report, key, SettingSource::Variable { name, source });
     });
     Ok(())
+}
+
+/// Values that are hidden without being settings: keys behind variables, variables behind `.env`.
+fn report_hidden(config: &Config, vars: &Vars, report: &mut ConfigReport) {
+    for (key, source) in crate::routes::hidden_keys(config, vars) {
+        let hidden = report.source(&key);
+        report.shadowed.push(Shadowed {
+            key,
+            used: SettingSource::Variable { name: "a variable of the provider", source },
+            hidden,
+        });
+    }
+    let used = report.source("model.base_url");
+    if let Some((url, source)) = vars.lookup(crate::routes::OPENAI_BASE_URL)
+        && matches!(used, SettingSource::File { .. })
+        && url.trim() != config.model.base_url
+    {
+        report.shadowed.push(Shadowed {
+            key: "model.base_url".to_owned(),
+            used,
+            hidden: SettingSource::Variable { name: crate::routes::OPENAI_BASE_URL, source },
+        });
+    }
+    for (name, line) in vars.hidden() {
+        report.shadowed.push(Shadowed {
+            key: name.to_owned(),
+            used: SettingSource::Variable { name: "", source: VarSource::HomeEnv { line } },
+            hidden: SettingSource::Variable { name: "", source: VarSource::Process },
+        });
+    }
+}
+
+/// The variable that sets a setting at present.
+pub(crate) fn variable_for(key: &str, vars: &Vars) -> Option<SettingSource> {
+    let (_, names) = VARIABLES.iter().find(|(setting, _)| *setting == key)?;
+    let mut set: Vec<_> = names
+        .iter()
+        .filter_map(|name| vars.lookup(name).map(|(_, source)| (*name, source)))
+        .collect();
+    set.sort_by_key(|(_, source)| matches!(source, VarSource::Process));
+    set.first().map(|&(name, source)| SettingSource::Variable { name, source })
 }
 
 fn yaml_switch(value: &str) -> Option<bool> {

@@ -22,6 +22,7 @@ pub use table::{BUILTIN_PROVIDERS, BuiltinProvider};
 
 /// Where a request may go.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a program holds a handful of them")]
 pub enum Route {
     /// The rehearsal provider, which is no language model.
     Rehearsal,
@@ -184,12 +185,47 @@ pub fn chain(config: &Config, vars: &Vars) -> Vec<RouteLine> {
         .collect()
 }
 
+/// Keys in the settings that a variable hides: the setting, and where the variable was set.
+pub(crate) fn hidden_keys(config: &Config, vars: &Vars) -> Vec<(String, VarSource)> {
+    let mut hidden = Vec::new();
+    for wish in wishes(config) {
+        let Ok(Some(known)) = find_provider(&wish, config, vars) else { continue };
+        let keys = [
+            wish.api_key.as_ref().map(|_| format!("{}.api_key", wish.key)),
+            known
+                .own
+                .and_then(|own| own.api_key.as_ref())
+                .map(|_| format!("{}.api_key", known.own_key)),
+        ];
+        if keys.iter().all(Option::is_none) {
+            continue;
+        }
+        if let Ok(Resolved::Endpoint { endpoint, .. }) = resolve(&wish, config, vars)
+            && let KeySource::Variable { source, .. } = endpoint.key_source
+        {
+            hidden.extend(keys.into_iter().flatten().map(|key| (key, source)));
+        }
+    }
+    hidden
+}
+
+/// Whether `OPENAI_API_KEY` is in the environment and is not sent to the primary endpoint, which
+/// has no key.
+pub(crate) fn withholds_openai_key(config: &Config, vars: &Vars) -> bool {
+    let wish = Wish::of_model(&config.model);
+    matches!(
+        resolve(&wish, config, vars),
+        Ok(Resolved::Endpoint { endpoint, command: None })
+            if endpoint.api_key.is_none() && !endpoint.local && vars.get(OPENAI_API_KEY).is_some()
+    )
+}
+
 /// The name of the provider that is no language model.
 const REHEARSAL: &str = "rehearsal";
 /// The name for an address without a provider.
 const CUSTOM: &str = "custom";
 /// The variable that moves the OpenAI endpoint.
-const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+pub(crate) const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 /// The key that goes with it.
 const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 
@@ -520,8 +556,7 @@ fn is_local(url: &str) -> bool {
     let host = host.to_ascii_lowercase();
     host == "localhost"
         || host == "host.docker.internal"
-        || host.ends_with(".localhost")
-        || host.ends_with(".local")
+        || host.rsplit_once('.').is_some_and(|(_, top)| matches!(top, "localhost" | "local"))
 }
 
 /// Lets the variables of endpoints take effect. `OPENAI_BASE_URL` is the address of the provider

@@ -134,7 +134,7 @@ pub struct ConfigReceipt {
     pub reaches_model: Refresh,
     /// The same as a sentence.
     pub sentence: String,
-    /// Whether a variable or flag hides the value now.
+    /// The variable that hides the value, if one does.
     pub hidden_by: Option<SettingSource>,
 }
 
@@ -219,6 +219,7 @@ pub fn set(
         let privacy = if read.is_some() { Privacy::Public } else { Privacy::Private };
         fsio::write_atomic(&file, bytes.as_bytes(), privacy).map_err(io_error)?;
     }
+    let hidden_by = load::variable_for(&full_key, loaded_vars);
     let (reaches_model, sentence) = reach(&full_key, used, changed);
     Ok(ConfigReceipt {
         key: full_key,
@@ -229,7 +230,7 @@ pub fn set(
         used,
         reaches_model,
         sentence,
-        hidden_by: None,
+        hidden_by,
     })
 }
 
@@ -278,8 +279,8 @@ fn parse_key(key: &str) -> Result<Vec<String>, ConfigError> {
     let mut segments = Vec::new();
     let mut rest = key.trim();
     loop {
-        let (segment, behind) = if rest.starts_with('"') {
-            let end = rest[1..].find('"').map(|at| at + 2).ok_or_else(wrong)?;
+        let (segment, behind) = if let Some(inner) = rest.strip_prefix('"') {
+            let end = inner.find('"').ok_or_else(wrong)? + 2;
             let text: String = serde_json::from_str(&rest[..end]).map_err(|_| wrong())?;
             (text, &rest[end..])
         } else {
@@ -536,6 +537,13 @@ pub fn check(loaded: &Loaded) -> Check {
         warnings.push(Problem::at(&report.env_path, place, "", &problem.what, &problem.hint));
     }
     warnings.extend(doubts(config));
+    if routes::withholds_openai_key(config, vars) {
+        warnings.push(Problem::general(
+            "model.key_env",
+            "OPENAI_API_KEY is set in the environment and is not sent to this endpoint, which is not OpenAI's",
+            "set model.key_env to OPENAI_API_KEY if it is meant for it",
+        ));
+    }
     Check {
         unknown: report.unknown.clone(),
         warnings,

@@ -1,5 +1,6 @@
 //! The real clock, the system's randomness and the person's time zone.
 
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -53,7 +54,6 @@ impl Env for SystemEnv {
         }
         // A system without its source of randomness: the standard library's hash keys, which are
         // good enough for ids that must only differ.
-        use std::hash::{BuildHasher as _, Hasher as _};
         for chunk in bytes.chunks_mut(8) {
             let mut hasher = std::hash::RandomState::new().build_hasher();
             hasher.write_i64(self.now().0);

@@ -147,8 +147,9 @@ impl Node {
     fn end(&self) -> usize {
         match &self.value {
             _ if self.aliased => self.range.end,
-            Value::Scalar { .. } => self.range.end,
-            Value::List { flow: true, .. } | Value::Map { flow: true, .. } => self.range.end,
+            Value::Scalar { .. }
+            | Value::List { flow: true, .. }
+            | Value::Map { flow: true, .. } => self.range.end,
             Value::List { items, .. } => items
                 .iter()
                 .filter(|item| !item.aliased)

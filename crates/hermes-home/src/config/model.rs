@@ -280,7 +280,7 @@ fn rename(node: &Node, aliases: &[Aliases]) -> Node {
                 continue;
             }
             if let Some(entry) = entries.iter_mut().find(|entry| others.contains(&&*entry.key)) {
-                entry.key = (*own).to_owned();
+                (*own).clone_into(&mut entry.key);
             }
         }
     }

@@ -196,21 +196,17 @@ impl Read for bool {
             "0" => Some(false),
             word => yaml::boolean(word),
         };
-        match value {
-            Some(value) => {
-                *self = value;
-                if !plain || matches!(text, "0" | "1") {
-                    let what = format!("\"{text}\" is read as {value}");
-                    reader.warn(node, key, what, &format!("write {value} without quotes"));
-                }
-                true
-            }
-            None => {
-                let what = format!("\"{}\" is neither true nor false", shorten(text));
-                reader.reject(node, key, what, "write true or false");
-                false
-            }
+        let Some(value) = value else {
+            let what = format!("\"{}\" is neither true nor false", shorten(text));
+            reader.reject(node, key, what, "write true or false");
+            return false;
+        };
+        *self = value;
+        if !plain || matches!(text, "0" | "1") {
+            let what = format!("\"{text}\" is read as {value}");
+            reader.warn(node, key, what, &format!("write {value} without quotes"));
         }
+        true
     }
 
     fn list(&self, key: &str, out: &mut Vec<Setting>) {

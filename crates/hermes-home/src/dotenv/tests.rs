@@ -42,7 +42,7 @@ proptest::proptest! {
         lines in proptest::collection::vec("(# [a-z ]{0,8})|([A-F]=[a-z0-9]{0,6})|", 0..8),
         value in "[ -~é\\n\\t]{0,20}",
     ) {
-        let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let text = lines.join("\n") + "\n";
         let edited = set(&text, "B_NAME", &value);
         let again = set(&edited, "B_NAME", "other");
         for (text, value) in [(&edited, value.as_str()), (&again, "other")] {

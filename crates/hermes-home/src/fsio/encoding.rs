@@ -98,12 +98,13 @@ fn utf8(bytes: Vec<u8>, cut: bool) -> (String, usize) {
 
 /// By its byte order mark, or by where the zero bytes of ASCII characters stand.
 fn utf16_kind(bytes: &[u8]) -> Option<Encoding> {
+    /// Bytes that are looked at.
+    const LOOKED_AT: usize = 4096;
     match bytes {
         [0xFF, 0xFE, ..] => return Some(Encoding::Utf16Le),
         [0xFE, 0xFF, ..] => return Some(Encoding::Utf16Be),
         _ => {}
     }
-    const LOOKED_AT: usize = 4096;
     let sample = &bytes[..bytes.len().min(LOOKED_AT) & !1];
     let pairs = sample.len() / 2;
     if pairs < 2 {

@@ -54,11 +54,11 @@ fn writing_replaces_the_whole_file_keeps_links_and_modes_and_leaves_no_rest() {
     assert_eq!((fs::read(&public).unwrap(), mode(&public)), (b"y".to_vec(), 0o640));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
 
-    let made = folder.path().join("a/b");
-    create_private_dir(&made).unwrap();
-    assert_eq!(mode(&made), 0o700);
-    drop(open_private_append(&made.join("log")).unwrap());
-    assert_eq!(mode(&made.join("log")), 0o600);
+    let nested = folder.path().join("a/b");
+    create_private_dir(&nested).unwrap();
+    assert_eq!(mode(&nested), 0o700);
+    drop(open_private_append(&nested.join("log")).unwrap());
+    assert_eq!(mode(&nested.join("log")), 0o600);
 }
 
 #[cfg(unix)]

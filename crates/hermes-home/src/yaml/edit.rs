@@ -159,7 +159,7 @@ impl Editor<'_> {
         // What the old value takes: [from, to) directly, and whole lines below it.
         let (inline, lines) = if is_block {
             let end = self.last_line_end(node);
-            let start = self.line_start(self.first_byte(node));
+            let start = self.line_start(first_byte(node));
             if start <= entry.key_range.end {
                 return refuse("the value begins in the line of its key");
             }
@@ -184,7 +184,6 @@ impl Editor<'_> {
             out.push_str(self.text[..inline.start].trim_end_matches([' ', '\t']));
             out.push_str(if tail.trim().is_empty() { "" } else { " " });
             out.push_str(tail.trim());
-            let at = out.len();
             let rest = if is_block { lines.end } else { line_end };
             let between = if is_block { &self.text[line_end..lines.start] } else { "" };
             out.push_str(between);
@@ -193,7 +192,6 @@ impl Editor<'_> {
                 out.push_str(self.newline);
             }
             out.push_str(&body);
-            debug_assert!(at <= out.len());
             let rest = &self.text[rest..];
             if is_block {
                 out.push_str(rest);
@@ -268,10 +266,9 @@ impl Editor<'_> {
     fn body(&self, value: &Datum, indent: usize) -> String {
         let pad = " ".repeat(indent);
         match value {
-            Datum::List(items) => items
-                .iter()
-                .map(|item| format!("{pad}- {}{}", item.to_yaml(), self.newline))
-                .collect(),
+            Datum::List(items) => items.iter().fold(String::new(), |lines, item| {
+                lines + &pad + "- " + &item.to_yaml() + self.newline
+            }),
             Datum::Map(entries) => {
                 entries.iter().map(|(key, value)| self.lines(key, value, indent)).collect()
             }
@@ -328,23 +325,23 @@ impl Editor<'_> {
         if self.text[at..end].ends_with('\r') { end - 1 } else { end }
     }
 
-    /// The first byte of a block list or mapping, its first dash included.
-    fn first_byte(&self, node: &Node) -> usize {
-        match &node.value {
-            Value::Map { entries, .. } => entries
-                .iter()
-                .filter(|entry| !entry.merged)
-                .map(|entry| entry.key_range.start)
-                .fold(node.range.start, usize::min),
-            Value::List { .. } | Value::Scalar { .. } => node.range.start,
-        }
-    }
-
     /// The start of the line behind the last line of a block list or mapping.
     fn last_line_end(&self, node: &Node) -> usize {
         // A `|` text takes its line end, and blank lines that follow it, with it.
         let end = self.text[..node.end()].trim_end_matches(['\n', '\r', ' ', '\t']).len();
         self.text[end..].find('\n').map_or(self.text.len(), |newline| end + newline + 1)
+    }
+}
+
+/// The first byte of a block list or mapping.
+fn first_byte(node: &Node) -> usize {
+    match &node.value {
+        Value::Map { entries, .. } => entries
+            .iter()
+            .filter(|entry| !entry.merged)
+            .map(|entry| entry.key_range.start)
+            .fold(node.range.start, usize::min),
+        Value::List { .. } | Value::Scalar { .. } => node.range.start,
     }
 }
 

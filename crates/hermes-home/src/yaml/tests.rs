@@ -45,7 +45,7 @@ fn an_alias_bomb_is_stopped() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let items = vec![format!("*a{}", level - 1); 10].join(", ");
-        text.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+        text = format!("{text}a{level}: &a{level} [{items}]\n");
     }
     assert!(parse(&text).unwrap_err().what.contains("values"));
 }

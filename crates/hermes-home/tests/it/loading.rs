@@ -173,6 +173,32 @@ fn flag_beats_dotenv_beats_environment_beats_file_and_each_hidden_value_is_named
 }
 
 #[test]
+fn a_key_behind_a_variable_and_an_address_behind_the_file_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home_with(
+        folder.path(),
+        "model: {default: m, provider: custom, base_url: 'http://h/v1'}\nfallback_providers: [{provider: box, model: m}]\nproviders: {box: {base_url: 'http://b/v1', api_key: sk-test-not-a-key}}\n",
+        "BOX_API_KEY=sk-test-neither\n",
+    );
+    let process = vars(&[("OPENAI_BASE_URL", "http://elsewhere/v1")]);
+    let loaded = load(&home, &process, &Overrides::default()).unwrap();
+    let shadowed: Vec<String> = loaded.report.shadowed.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shadowed,
+        [
+            "providers.box.api_key: a variable of the provider (.env line 1) is used and hides config.yaml line 3",
+            "model.base_url: config.yaml line 1 is used and hides OPENAI_BASE_URL (the environment)",
+        ]
+    );
+    let held = "model: {default: m, base_url: 'https://h/v1'}\n";
+    let home = home_with(&folder.path().join("b"), held, "");
+    let loaded =
+        load(&home, &vars(&[("OPENAI_API_KEY", "sk-test-not-a-key")]), &Overrides::default())
+            .unwrap();
+    assert!(hermes_home::check(&loaded).warnings[0].what.contains("not sent to this endpoint"));
+}
+
+#[test]
 fn a_file_that_is_not_utf8_is_read_where_it_can_be_and_refused_where_not() {
     let folder = tempfile::tempdir().unwrap();
     let home = home_with(folder.path(), "", "");

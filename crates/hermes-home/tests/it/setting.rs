@@ -172,6 +172,10 @@ fn two_writers_at_once_both_get_through() {
     assert_eq!(entries.len(), 2);
 }
 
+fn joined(parts: Vec<String>, write: impl Fn(usize, String) -> String) -> String {
+    parts.into_iter().enumerate().map(|(n, part)| write(n, part)).collect::<Vec<_>>().concat()
+}
+
 /// A YAML text with comments, and values in several styles.
 fn any_text() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
@@ -188,26 +192,18 @@ fn any_text() -> impl Strategy<Value = String> {
     let block = prop_oneof![
         line.clone().prop_map(|line| format!(" {line}\n")),
         prop::collection::vec(line.clone(), 1..3).prop_map(|lines| {
-            let items: String = lines.iter().map(|line| format!("  - {line}\n")).collect();
+            let items = joined(lines, |_, line| format!("  - {line}\n"));
             format!("\n{items}")
         }),
         prop::collection::vec(line, 1..4).prop_map(|lines| {
-            let entries: String = lines
-                .iter()
-                .enumerate()
-                .map(|(n, line)| format!("  k{n}: {line}\n  # about k{n}\n"))
-                .collect();
+            let entries = joined(lines, |n, line| format!("  k{n}: {line}\n  # about k{n}\n"));
             format!("\n{entries}")
         }),
         Just(" {k0: a, k1: [b, c]}\n".to_owned()),
         Just(" |\n  text # no comment\n\n  more\n".to_owned()),
     ];
     (prop::collection::vec(block, 0..4), any::<bool>()).prop_map(|(blocks, windows)| {
-        let text: String = blocks
-            .iter()
-            .enumerate()
-            .map(|(n, block)| format!("# block {n}\ns{n}:{block}\n"))
-            .collect();
+        let text = joined(blocks, |n, block| format!("# block {n}\ns{n}:{block}\n"));
         if windows { text.replace('\n', "\r\n") } else { text }
     })
 }
@@ -280,7 +276,7 @@ fn others(text: &str, path: &[String]) -> Vec<(String, String)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_set_is_read_back_and_nothing_else_changes(
