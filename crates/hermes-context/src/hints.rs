@@ -27,9 +27,29 @@ const NAMES: [&str; 6] =
 
 /// Folders that hold other people's code, or results.
 const EXCLUDED: &[&str] = &[
-    ".git", ".hg", ".svn", "node_modules", "venv", ".venv", "site-packages", "dist-packages",
-    "vendor", "third_party", "build", "dist", "target", "out", "coverage", ".next", ".turbo",
-    ".archive", "cache", ".cache", "caches", "__pycache__", "backups",
+    ".git",
+    ".hg",
+    ".svn",
+    "node_modules",
+    "venv",
+    ".venv",
+    "site-packages",
+    "dist-packages",
+    "vendor",
+    "third_party",
+    "build",
+    "dist",
+    "target",
+    "out",
+    "coverage",
+    ".next",
+    ".turbo",
+    ".archive",
+    "cache",
+    ".cache",
+    "caches",
+    "__pycache__",
+    "backups",
 ];
 
 /// A nested project file for the model.
@@ -54,11 +74,7 @@ pub struct Hint {
 /// Looks for nested project files in the folders of `touched` and above, up to the workspace's
 /// root. `known` holds the digests of what the model has been given: the project files of the
 /// prompt and earlier hints. Nothing is found in home-like folders.
-pub fn discover(
-    workspace: &Workspace,
-    touched: &[PathBuf],
-    known: &BTreeSet<Digest>,
-) -> Vec<Hint> {
+pub fn discover(workspace: &Workspace, touched: &[PathBuf], known: &BTreeSet<Digest>) -> Vec<Hint> {
     if is_home_like(workspace, std::env::home_dir().as_deref()) {
         return Vec::new();
     }
@@ -163,11 +179,8 @@ fn hint_in(
             source.notes.iter().map(|note| format!("{}: {note}", path.display())).collect();
         let screened = threat::screen(&source.text);
         warnings.extend(project::threat_warnings(&path, &screened));
-        let verdict = if screened.removed.is_empty() {
-            Verdict::Loaded
-        } else {
-            project::flagged(&screened)
-        };
+        let verdict =
+            if screened.removed.is_empty() { Verdict::Loaded } else { project::flagged(&screened) };
         let (text, verdict) = match cut::cut(screened.text.trim(), MAX_CHARACTERS, &label) {
             Some(cut) => (cut.text, Verdict::Truncated { kept: cut.kept, total: cut.total }),
             None => (screened.text.trim().to_owned(), verdict),
@@ -183,7 +196,8 @@ fn hint_in(
 pub fn paths_in_command(command: &str) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut changes_folder = false;
-    let separators = |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '<' | '>' | '(' | ')');
+    let separators =
+        |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '<' | '>' | '(' | ')');
     for word in command.split(separators) {
         let word = word.trim_matches(['"', '\'', '`', ',']);
         if word.is_empty() {
@@ -250,7 +264,11 @@ mod tests {
         check(&files, &["x.rs"], &[]);
         check(&files, &["a/b/c/x.rs"], &[("a/AGENTS.md", "outer"), ("a/b/CLAUDE.md", "inner")]);
         check(&files, &["a/new.rs", "copy/x"], &[("a/AGENTS.md", "outer")]);
-        check(&files, &["a/../empty/./x", "a"], &[("empty/AGENTS.md", "used"), ("a/AGENTS.md", "outer")]);
+        check(
+            &files,
+            &["a/../empty/./x", "a"],
+            &[("empty/AGENTS.md", "used"), ("a/AGENTS.md", "outer")],
+        );
         check(&files, &["node_modules/m/index.js", "../elsewhere/x"], &[]);
     }
 

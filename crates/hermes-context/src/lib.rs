@@ -28,6 +28,6 @@ pub use snapshot::{
     Built, Difference, SnapshotInput, build_snapshot, refresh_snapshot, snapshot_differences,
     text_of,
 };
-pub use sources::{SOURCES, SourceKind, source_kind, source_of_path, sources_markdown};
+pub use sources::{SOURCES, SourceKind, source_kind, source_of_path, sources_table};
 pub use tokens::estimate_tokens;
 pub use workspace::Workspace;

@@ -266,7 +266,8 @@ mod tests {
             .into_iter()
             .map(|found| (found.label, found.text.replace(&root, "ROOT").replace(&here, "ROOT")))
             .collect();
-        let found: Vec<(&str, &str)> = found.iter().map(|(l, t)| (l.as_str(), t.as_str())).collect();
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(l, t)| (l.as_str(), t.as_str())).collect();
         assert_eq!(found, expected, "{text}");
     }
 

@@ -315,7 +315,7 @@ pub fn source_of_path(
 }
 
 /// The table in Markdown, as the guide shows it.
-pub fn sources_markdown() -> String {
+pub fn sources_table() -> String {
     let mut out = String::from(
         "| source | owner | source of truth | loaded | enters | reaches the model | inspect |\n\
          |---|---|---|---|---|---|---|\n",

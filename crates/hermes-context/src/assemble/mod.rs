@@ -64,8 +64,7 @@ pub enum AssembleError {
 
 /// Renders the view into messages.
 ///
-/// Text pieces of one message follow each other without anything between them; separators are
-/// part of the pieces.
+/// The encoder joins the text pieces of one message by blank lines.
 ///
 /// # Errors
 /// If the renderer's version is unknown.

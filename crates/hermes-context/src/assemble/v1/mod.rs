@@ -170,7 +170,7 @@ impl<'a> Renderer<'a> {
             self.messages.push(Message {
                 role: Role::Tool,
                 tool_call_id: Some(call.id.clone()),
-                pieces: joined(pieces),
+                pieces,
             });
         }
         if !images.is_empty() {
@@ -212,31 +212,13 @@ impl<'a> Renderer<'a> {
     }
 
     fn push(&mut self, role: Role, pieces: Vec<Piece>) {
-        self.messages.push(Message { role, tool_call_id: None, pieces: joined(pieces) });
+        self.messages.push(Message { role, tool_call_id: None, pieces });
     }
 }
 
 /// A piece of the renderer's own.
 fn filled(rule: &'static str, text: Arc<str>) -> Piece {
     Piece::Text { text, from: Provenance::Filler(rule) }
-}
-
-/// Puts a blank line in front of every text that follows another text.
-fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut after_text = false;
-    for piece in &mut pieces {
-        match piece {
-            Piece::Text { text, .. } => {
-                if after_text {
-                    *text = format!("\n\n{text}").into();
-                }
-                after_text = true;
-            }
-            Piece::Image { .. } => after_text = false,
-            Piece::Reasoning { .. } | Piece::Raw { .. } | Piece::ToolCall { .. } => {}
-        }
-    }
-    pieces
 }
 
 /// Adds an assistant row to the assistant message before it. Of a structured field that both have
@@ -248,17 +230,7 @@ fn merge(into: &mut Vec<Piece>, pieces: Vec<Piece>) {
     };
     let newer: Vec<Arc<str>> = pieces.iter().filter_map(field).collect();
     into.retain(|piece| field(piece).is_none_or(|name| !newer.contains(&name)));
-    let had_text = into.iter().any(|piece| matches!(piece, Piece::Text { .. }));
-    let mut first = true;
-    for mut piece in joined(pieces) {
-        if let Piece::Text { text, .. } = &mut piece {
-            if first && had_text {
-                *text = format!("\n\n{text}").into();
-            }
-            first = false;
-        }
-        into.push(piece);
-    }
+    into.extend(pieces);
 }
 
 /// Whether the row was cut off.

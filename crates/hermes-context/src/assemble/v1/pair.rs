@@ -1,7 +1,7 @@
 //! Calls and their results, brought together.
 //!
-//! A result belongs to the nearest call before it with its id that has no result yet, so that an
-//! id used twice pairs by position. A result without a call is dropped; what else its row carries
+//! A result belongs to the nearest assistant row before it with a call of its id, and there to the
+//! first such call without a result, so that an id used twice pairs by position. A result without a call is dropped; what else its row carries
 //! (a nested project file, words of the person) stays, as a user message.
 
 use std::collections::HashSet;
@@ -63,13 +63,14 @@ pub(super) fn pair(view: &View) -> Vec<Unit<'_>> {
 }
 
 fn open_call<'u, 'a>(units: &'u mut [Unit<'a>], row: &Row) -> Option<&'u mut Call<'a>> {
-    let wanted = &row.tool.as_ref()?.call_id;
-    units.iter_mut().rev().find_map(|unit| match unit {
+    let wanted = &*row.tool.as_ref()?.call_id;
+    let nearest = units.iter_mut().rev().find_map(|unit| match unit {
         Unit::Assistant { calls, .. } => {
-            calls.iter_mut().find(|call| call.result.is_none() && call.stored_id == &**wanted)
+            calls.iter().any(|call| call.stored_id == wanted).then_some(calls)
         }
         Unit::User(_) | Unit::Leftover(_) => None,
-    })
+    })?;
+    nearest.iter_mut().find(|call| call.result.is_none() && call.stored_id == wanted)
 }
 
 fn calls_of<'a>(row: &'a Row, ids: &mut HashSet<Arc<str>>) -> Vec<Call<'a>> {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use hermes_core::{
-    Origin, Part, PartBody, Piece, Provenance, REASONING_CONTENT, ReasoningReplay, Row, RowStatus,
-    WireProfile, slot,
+    Origin, Part, PartBody, Piece, Provenance, ReasoningReplay, Row, RowStatus, WireProfile, slot,
 };
 
 use super::fence::{escape, fence};
@@ -79,15 +78,6 @@ fn user_piece(part: &Part, profile: &WireProfile, blobs: &dyn BlobSource) -> Opt
 pub(super) fn assistant_pieces(row: &Row, calls: &[Call<'_>], profile: &WireProfile) -> Vec<Piece> {
     let reasoning = profile.reasoning == ReasoningReplay::Require && !calls.is_empty();
     let mut pieces = Vec::new();
-    let has_reasoning =
-        row.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning { .. }));
-    if reasoning && !has_reasoning {
-        pieces.push(Piece::Reasoning {
-            field: REASONING_CONTENT.into(),
-            text: "".into(),
-            from: Provenance::Filler("no_reasoning"),
-        });
-    }
     for part in &row.parts {
         match &part.body {
             PartBody::Text { .. } if is_blank(part) => {}
