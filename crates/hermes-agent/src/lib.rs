@@ -1,1 +1,23 @@
-//! agent
+//! A session's turn: open and resume, the loop of requests and tool calls, cancellation; and
+//! `inspect`, which rebuilds and verifies what was sent.
+//!
+//! Invariants: a user row is stored before anything is asked of a model, a ledger row before its
+//! bytes leave, a draft before its text is shown. Nothing below this crate calls back up; events
+//! go out through [`hermes_core::EventSink`].
+
+mod calls;
+mod cancel;
+mod conversation;
+mod error;
+pub mod inspect;
+mod ledger;
+mod pinned;
+mod services;
+mod turn;
+mod unanswered;
+
+pub use cancel::Cancel;
+pub use conversation::{Conversation, Image, ResumeReport, StartOptions, UserInput};
+pub use error::AgentError;
+pub use services::{ModelChoice, Services};
+pub use turn::TurnReport;

@@ -1,0 +1,468 @@
+//! One session in this process: its rows, its snapshot, its place in the store.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hermes_context::{SnapshotInput, Workspace, build_snapshot};
+use hermes_core::{
+    Block, Cause, EventSink, Generation, GenerationNo, Lane, Row, Seq, SessionId, Snapshot,
+    Timestamp, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
+};
+use hermes_store::{Record, SessionInfo, SessionInit, SessionPatch, SessionWriter};
+use hermes_tools::{Approver, BuiltinTools, ToolContext};
+
+use crate::pinned::{difference_notice, parse_tools};
+use crate::{AgentError, ModelChoice, Services, ledger};
+
+/// What the person says in one turn.
+#[derive(Clone, Debug, Default)]
+pub struct UserInput {
+    /// The text.
+    pub text: String,
+    /// Images sent with it.
+    pub images: Vec<Image>,
+}
+
+/// An image sent with a message.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// Media type, such as `image/png`.
+    pub media_type: String,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl UserInput {
+    /// Text alone.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), images: Vec::new() }
+    }
+}
+
+/// How a conversation is held.
+pub struct StartOptions {
+    /// The working directory and what is known of it.
+    pub workspace: Workspace,
+    /// The surface, such as `cli`.
+    pub platform: String,
+    /// Who is asked before a command runs.
+    pub approver: Arc<dyn Approver>,
+    /// The caller's instructions for the prompt.
+    pub caller: Option<String>,
+    /// Tools in place of the built-in ones.
+    pub tools: Option<Arc<dyn ToolRegistry>>,
+}
+
+/// What a resume found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResumeReport {
+    /// Why the prompt was built anew; None if the stored one was restored byte for byte.
+    pub rebuilt_because: Option<String>,
+    /// Rows in the store.
+    pub rows: usize,
+}
+
+/// One session, held by this process from its first turn on.
+pub struct Conversation {
+    pub(crate) id: SessionId,
+    pub(crate) model: ModelChoice,
+    pub(crate) options: StartOptions,
+    pub(crate) registry: Arc<dyn ToolRegistry>,
+    pub(crate) writer: Option<SessionWriter>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) generations: Vec<Generation>,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) tools: Arc<ToolSet>,
+    pub(crate) turn: TurnNo,
+    pub(crate) compactions: u32,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) resumed: ResumeReport,
+    pub(crate) spool_told: bool,
+    /// Records of a generation that was made in memory and is stored with the next turn.
+    pub(crate) unsaved: Vec<Record>,
+    /// Quirks learned in this session, by the endpoint's index.
+    pub(crate) learned: BTreeMap<usize, WireProfile>,
+    /// Told to the model with the next user row.
+    pub(crate) pending_notices: Vec<String>,
+    started_at: Timestamp,
+    /// Whether the session's row is in the store.
+    stored: bool,
+    /// The highest seq given out, kept while the lease is given back.
+    pub(crate) seen: Seq,
+}
+
+impl Conversation {
+    /// A new session. Nothing is written before its first turn.
+    ///
+    /// # Errors
+    /// None today; the type leaves room for plugins that refuse a start.
+    pub fn start(services: &Services, options: StartOptions) -> Result<Self, AgentError> {
+        let id = SessionId::generate(&*services.env);
+        let model = primary(services);
+        let registry = registry(services, &options, &id);
+        let tools = Arc::new(ToolSet::new(registry.definitions()));
+        let now = services.env.now();
+        let built = build(services, &options, &id, &model, &tools);
+        let snapshot = Arc::new(built.0);
+        let first = Generation {
+            n: GenerationNo(0),
+            parent: None,
+            cause: Cause::Start,
+            created_at: now,
+            prompt: snapshot.digest,
+            tools: tools.digest,
+            ops: Vec::new(),
+        };
+        let mut unsaved = vec![Record::Text { text: tools.json().into() }];
+        unsaved.extend(generation_records(&first, &snapshot));
+        Ok(Self {
+            id,
+            model,
+            options,
+            registry,
+            writer: None,
+            rows: Vec::new(),
+            generations: vec![first],
+            snapshot,
+            tools,
+            turn: TurnNo(0),
+            compactions: 0,
+            warnings: built.1,
+            resumed: ResumeReport::default(),
+            spool_told: false,
+            unsaved,
+            learned: BTreeMap::new(),
+            pending_notices: Vec::new(),
+            started_at: now,
+            stored: false,
+            seen: Seq(0),
+        })
+    }
+
+    /// Takes up a stored session. The stored snapshot is restored byte for byte unless model,
+    /// provider or working directory differ; the pinned tools go out again as they were.
+    ///
+    /// # Errors
+    /// If another process holds the session, or what it refers to is gone.
+    pub fn resume(
+        services: &Services,
+        info: &SessionInfo,
+        options: StartOptions,
+    ) -> Result<Self, AgentError> {
+        let id = info.id.clone();
+        let writer = services.store.open_session(&id)?;
+        let history = services.store.history(&id)?;
+        let missing = |what: String| AgentError::Missing { session: id.clone(), what };
+        let head = history
+            .generations
+            .iter()
+            .find(|generation| Some(generation.n) == history.head)
+            .ok_or_else(|| missing("its newest generation".to_owned()))?
+            .clone();
+        let tools_text = services
+            .store
+            .text(&head.tools)?
+            .ok_or_else(|| missing(format!("the tool list {}", head.tools.short())))?;
+        let tools = Arc::new(
+            parse_tools(&tools_text).map_err(|error| missing(format!("a tool list ({error})")))?,
+        );
+        let registry = registry(services, &options, &id);
+        let stored = Arc::new(services.store.snapshot(&id, head.n)?);
+        let turn = history.rows.iter().map(|row| row.turn).max().unwrap_or_default();
+        let model = primary(services);
+        let mut conversation = Self {
+            id: id.clone(),
+            model,
+            options,
+            registry,
+            writer: Some(writer),
+            resumed: ResumeReport { rebuilt_because: None, rows: history.rows.len() },
+            rows: history.rows,
+            generations: history.generations,
+            snapshot: stored,
+            tools,
+            turn,
+            compactions: info.compactions,
+            warnings: Vec::new(),
+            spool_told: false,
+            unsaved: Vec::new(),
+            learned: BTreeMap::new(),
+            pending_notices: Vec::new(),
+            started_at: info.started_at,
+            stored: true,
+            seen: history.last_seq,
+        };
+        let live = conversation.registry.definitions();
+        if let Some(notice) = difference_notice(&conversation.tools, &live) {
+            conversation.pending_notices.push(notice);
+        }
+        if let Some(why) = conversation.identity_change(info) {
+            conversation.rebuild(services, info, why);
+        }
+        Ok(conversation)
+    }
+
+    /// Which field of the snapshot's identity differs from the stored session, compared as
+    /// columns.
+    fn identity_change(&self, info: &SessionInfo) -> Option<String> {
+        let cwd = self.options.workspace.cwd.display().to_string();
+        if info.model != self.model.model {
+            return Some(format!("the model is {} and was {}", self.model.model, info.model));
+        }
+        if info.provider != self.model.provider {
+            let (now, was) = (&self.model.provider, &info.provider);
+            return Some(format!("the provider is {now} and was {was}"));
+        }
+        match &info.cwd {
+            Some(stored) if *stored != cwd => {
+                Some(format!("the working directory is {cwd} and was {stored}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes a new snapshot and the generation that carries it; both are stored with the next turn.
+    fn rebuild(&mut self, services: &Services, info: &SessionInfo, why: String) {
+        let (snapshot, warnings) =
+            build(services, &self.options, &self.id, &self.model, &self.tools);
+        self.snapshot = Arc::new(snapshot);
+        self.warnings = warnings;
+        let now = services.env.now();
+        let generation = self.next_generation(Cause::Identity, now, Vec::new());
+        self.unsaved.extend(generation_records(&generation, &self.snapshot));
+        self.unsaved.push(Record::Patch(SessionPatch {
+            model: Some(self.model.model.clone()),
+            provider: Some(self.model.provider.clone()),
+            cwd: Some(self.options.workspace.cwd.display().to_string()),
+            git_root: self.options.workspace.git_root.as_ref().map(|p| p.display().to_string()),
+            ..SessionPatch::default()
+        }));
+        self.generations.push(generation);
+        tracing::info!(session = %self.id, stored_model = %info.model, %why, "prompt rebuilt");
+        self.pending_notices.push(format!("Your instructions were built anew: {why}."));
+        self.resumed.rebuilt_because = Some(why);
+    }
+
+    /// A generation on top of the present one.
+    pub(crate) fn next_generation(
+        &self,
+        cause: Cause,
+        now: Timestamp,
+        ops: Vec<hermes_core::Op>,
+    ) -> Generation {
+        let highest = self.generations.iter().map(|generation| generation.n).max();
+        Generation {
+            n: highest.map_or(GenerationNo(0), GenerationNo::next),
+            parent: Some(self.head()),
+            cause,
+            created_at: now,
+            prompt: self.snapshot.digest,
+            tools: self.tools.digest,
+            ops,
+        }
+    }
+
+    /// The generation in force.
+    pub(crate) fn head(&self) -> GenerationNo {
+        self.generations.last().map(|generation| generation.n).unwrap_or_default()
+    }
+
+    /// The history the next request would hold.
+    pub(crate) fn view(&self) -> Result<View, AgentError> {
+        fold_view(&self.rows, &self.generations, self.head(), self.last_seq())
+            .map_err(|source| AgentError::View { session: self.id.clone(), source })
+    }
+
+    pub(crate) fn last_seq(&self) -> Seq {
+        self.writer.as_ref().map_or(self.seen, SessionWriter::last_seq)
+    }
+
+    /// Takes the lease again if it was given back while idle. What another process added
+    /// meanwhile is read in.
+    pub(crate) fn acquire(&mut self, services: &Services) -> Result<(), AgentError> {
+        if self.writer.is_some() || !self.stored {
+            return Ok(());
+        }
+        let writer = services.store.open_session(&self.id)?;
+        if writer.last_seq() != self.seen {
+            let history = services.store.history(&self.id)?;
+            self.turn = history.rows.iter().map(|row| row.turn).max().unwrap_or(self.turn);
+            self.rows = history.rows;
+            let own: Vec<Generation> = self.unsaved_generations();
+            self.generations = history.generations;
+            self.generations.extend(own);
+        }
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    fn unsaved_generations(&self) -> Vec<Generation> {
+        self.unsaved
+            .iter()
+            .filter_map(|record| match record {
+                Record::Generation(generation) => Some(generation.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Stores `records`; on the first turn the session row and its lease come with them.
+    pub(crate) fn commit(
+        &mut self,
+        services: &Services,
+        mut records: Vec<Record>,
+        sink: &dyn EventSink,
+    ) -> Result<(), AgentError> {
+        let mut batch = std::mem::take(&mut self.unsaved);
+        batch.append(&mut records);
+        if let Some(writer) = &mut self.writer {
+            ledger::commit(writer, batch, sink, &mut self.spool_told)?;
+            return Ok(());
+        }
+        let init = self.session_init(services);
+        // If this goes to the side file, so does the request that follows; it is told there.
+        self.writer = Some(services.store.create_session(init, batch)?);
+        self.stored = true;
+        Ok(())
+    }
+
+    fn session_init(&self, services: &Services) -> SessionInit {
+        let workspace = &self.options.workspace;
+        let root: PathBuf = workspace.git_root.clone().unwrap_or_else(|| workspace.cwd.clone());
+        SessionInit {
+            id: self.id.clone(),
+            source: self.options.platform.clone(),
+            lane: Some(Lane::cli(&root.display().to_string())),
+            cwd: Some(workspace.cwd.display().to_string()),
+            git_root: workspace.git_root.as_ref().map(|path| path.display().to_string()),
+            git_branch: workspace.git_branch.clone(),
+            model: self.model.model.clone(),
+            provider: self.model.provider.clone(),
+            base_url: services.endpoints.first().map(|endpoint| endpoint.base_url.to_string()),
+            parent: None,
+            title: None,
+            started_at: self.started_at,
+        }
+    }
+
+    /// The session's id. Known before anything is stored.
+    pub const fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The prompt in force.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// The tools in force.
+    pub fn tools(&self) -> &Arc<ToolSet> {
+        &self.tools
+    }
+
+    /// The blocks of the prompt's manifest.
+    pub fn blocks(&self) -> &[Block] {
+        &self.snapshot.blocks
+    }
+
+    /// Where the session works.
+    pub const fn workspace(&self) -> &Workspace {
+        &self.options.workspace
+    }
+
+    /// The model it speaks with.
+    pub const fn model(&self) -> &ModelChoice {
+        &self.model
+    }
+
+    /// What the person should know about the sources of the prompt.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// What the resume found.
+    pub const fn resume_report(&self) -> &ResumeReport {
+        &self.resumed
+    }
+
+    /// Whether anything has been stored.
+    pub const fn is_stored(&self) -> bool {
+        self.stored
+    }
+
+    /// The stored rows, for a surface that shows the recent exchanges.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Gives the session back so that another process may take it. The next turn takes it again.
+    ///
+    /// # Errors
+    /// If the lease cannot be given back; it then ends by itself.
+    pub fn release(&mut self) -> Result<(), AgentError> {
+        if let Some(writer) = self.writer.take() {
+            self.seen = writer.last_seq();
+            writer.release()?;
+        }
+        Ok(())
+    }
+}
+
+/// The records that store a generation and its snapshot.
+fn generation_records(generation: &Generation, snapshot: &Snapshot) -> Vec<Record> {
+    vec![
+        Record::Text { text: snapshot.text.clone() },
+        Record::Generation(generation.clone()),
+        Record::Manifest { generation: generation.n, blocks: snapshot.blocks.clone() },
+    ]
+}
+
+fn primary(services: &Services) -> ModelChoice {
+    services
+        .primary()
+        .unwrap_or_else(|| ModelChoice { provider: String::new(), model: String::new() })
+}
+
+fn registry(
+    services: &Services,
+    options: &StartOptions,
+    session: &SessionId,
+) -> Arc<dyn ToolRegistry> {
+    options.tools.clone().unwrap_or_else(|| {
+        Arc::new(BuiltinTools::new(ToolContext {
+            home: services.home.clone(),
+            config: services.config.clone(),
+            cwd: options.workspace.cwd.clone(),
+            approver: options.approver.clone(),
+            env: services.env.clone(),
+            vars: services.vars.clone(),
+            session: Some(session.clone()),
+        }))
+    })
+}
+
+fn build(
+    services: &Services,
+    options: &StartOptions,
+    session: &SessionId,
+    model: &ModelChoice,
+    tools: &ToolSet,
+) -> (Snapshot, Vec<String>) {
+    let now = services.env.now();
+    let built = build_snapshot(&SnapshotInput {
+        home: &services.home,
+        config: &services.config,
+        workspace: &options.workspace,
+        platform: &options.platform,
+        provider: &model.provider,
+        model: &model.model,
+        tools,
+        session,
+        caller: options.caller.as_deref(),
+        now,
+        utc_offset_seconds: services.env.utc_offset_seconds(now),
+        context_window: services.context_window,
+    });
+    (built.snapshot, built.warnings)
+}

@@ -1,0 +1,49 @@
+//! What can go wrong around a turn.
+
+use hermes_context::AssembleError;
+use hermes_core::{SessionId, ViewError};
+use hermes_home::ConfigError;
+use hermes_provider::rehearsal::RehearsalError;
+use hermes_store::StoreError;
+
+/// A turn, a start or a resume that could not be carried out. A failed model call is no such
+/// error: the turn then ends with an outcome that says so.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The history does not fit together.
+    #[error("session {session}: {source}")]
+    View {
+        /// The session.
+        session: SessionId,
+        /// What does not fit.
+        source: ViewError,
+    },
+    /// The history cannot be turned into a request.
+    #[error("session {session}: {source}")]
+    Assemble {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        source: AssembleError,
+    },
+    /// A text that the session refers to is gone.
+    #[error("session {session}: {what} is not in the store; hint: run `hermes sessions check`")]
+    Missing {
+        /// The session.
+        session: SessionId,
+        /// What is missing.
+        what: String,
+    },
+    /// The built-in rehearsal provider did not start.
+    #[error("the rehearsal provider did not start: {0}")]
+    Rehearsal(#[from] RehearsalError),
+    /// There is nothing to say.
+    #[error("the message is empty; hint: give a text, or pipe one in")]
+    EmptyInput,
+}

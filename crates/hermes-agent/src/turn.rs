@@ -1,0 +1,536 @@
+//! One turn: the person's message in, requests and tool calls until there is an answer.
+
+use std::sync::Arc;
+
+use hermes_context::{AssembleInput, RENDERER, assemble};
+use hermes_core::{
+    Assembled, Attempt, AttemptEnd, AttemptOutcome, Cause, Digest, ErrorClass, Event, EventSink,
+    NoticeLevel, Op, Origin, Part, PartBody, REASONING_CONTENT, RequestId, Role, Row, RowStatus,
+    Seq, SessionId, Standing, Task, Timestamp, TurnOutcome, Usage, WireProfile, slot,
+};
+use hermes_provider::{
+    Answered, ConverseError, ConverseInput, Delta, Endpoint, Finish, LedgerFacts, Reply, ReplyCall,
+};
+use hermes_store::{DraftKind, Record, StoreError};
+
+use crate::conversation::Conversation;
+use crate::ledger::Ledger;
+use crate::services::endpoint_key;
+use crate::{AgentError, Cancel, Services, UserInput, calls, unanswered};
+
+/// Model calls in one turn when the configuration sets no limit. A loop that gets this far is
+/// stuck.
+const DEFAULT_MAX_CALLS: u32 = 250;
+
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnReport {
+    /// How it ended.
+    pub outcome: TurnOutcome,
+    /// The text of the last answer.
+    pub answer: String,
+    /// Sum of what the provider reported.
+    pub usage: Usage,
+    /// The requests that were sent, in order.
+    pub requests: Vec<RequestId>,
+    /// The session.
+    pub session: SessionId,
+}
+
+/// How one request of the turn ended.
+enum Step {
+    /// An answer without tool calls.
+    Answer(String),
+    /// Tool calls, to be run.
+    Calls(Vec<ReplyCall>),
+    /// Reasoning and nothing else.
+    ReasoningOnly,
+    /// The stream broke after text was shown; the text is stored and hidden.
+    Broken(String),
+    /// The person stopped it.
+    Cancelled,
+    /// No endpoint gave a reply.
+    Failed(String),
+}
+
+/// What the draft of a running request holds, kept for the row of an interrupted answer.
+#[derive(Default)]
+struct Shown {
+    text: String,
+    reasoning: String,
+}
+
+impl Conversation {
+    /// Says `input` and carries the conversation on until the model has answered.
+    ///
+    /// # Errors
+    /// If the store refuses or the history cannot be sent. A model call that fails is no error:
+    /// the outcome says so, and what was said is kept.
+    pub async fn turn(
+        &mut self,
+        services: &Services,
+        input: UserInput,
+        sink: &dyn EventSink,
+        cancel: &Cancel,
+    ) -> Result<TurnReport, AgentError> {
+        if input.text.trim().is_empty() && input.images.is_empty() {
+            return Err(AgentError::EmptyInput);
+        }
+        self.acquire(services)?;
+        let row = self.store_user_row(services, input, sink)?;
+        sink.event(Event::TurnStarted { row });
+
+        let mut report = TurnReport {
+            outcome: TurnOutcome::Interrupted,
+            answer: String::new(),
+            usage: Usage::default(),
+            requests: Vec::new(),
+            session: self.id.clone(),
+        };
+        report.outcome = self.run(services, sink, cancel, &mut report).await?;
+        sink.event(Event::TurnEnded(report.outcome.clone()));
+        Ok(report)
+    }
+
+    /// Requests and tool calls until the turn has an outcome.
+    async fn run(
+        &mut self,
+        services: &Services,
+        sink: &dyn EventSink,
+        cancel: &Cancel,
+        report: &mut TurnReport,
+    ) -> Result<TurnOutcome, AgentError> {
+        let limit = services.config.agent.max_turns.unwrap_or(DEFAULT_MAX_CALLS);
+        let mut broken = 0;
+        let mut reasoning_only = false;
+        for _ in 0..limit {
+            match self.step(services, sink, cancel, report).await? {
+                Step::Answer(text) => {
+                    report.answer = text;
+                    return Ok(TurnOutcome::Answered);
+                }
+                Step::Calls(calls) => {
+                    if !self.run_calls(services, &calls, sink, cancel).await? {
+                        return Ok(TurnOutcome::Interrupted);
+                    }
+                }
+                Step::ReasoningOnly if reasoning_only => {
+                    return Ok(TurnOutcome::Failed(
+                        "the model sent reasoning but no answer, twice; hint: ask again, or try \
+                         another model"
+                            .to_owned(),
+                    ));
+                }
+                Step::ReasoningOnly => reasoning_only = true,
+                Step::Broken(why) => {
+                    broken += 1;
+                    if broken > services.config.agent.api_max_retries {
+                        return Ok(TurnOutcome::Failed(why));
+                    }
+                    self.hide_last_row(services, sink)?;
+                    sink.event(Event::Retrying { why, attempt: broken + 1, delay_ms: 0 });
+                }
+                Step::Cancelled => return Ok(TurnOutcome::Interrupted),
+                Step::Failed(why) => return Ok(TurnOutcome::Failed(why)),
+            }
+            if cancel.is_cancelled() {
+                return Ok(TurnOutcome::Interrupted);
+            }
+        }
+        Ok(TurnOutcome::LimitReached(limit))
+    }
+
+    /// Stores what the person said, and before it the labels of earlier messages that nothing
+    /// answered.
+    fn store_user_row(
+        &mut self,
+        services: &Services,
+        input: UserInput,
+        sink: &dyn EventSink,
+    ) -> Result<Seq, AgentError> {
+        let now = services.env.now();
+        let mut records = Vec::new();
+        for (row, text) in unanswered::labels(&self.view()?) {
+            let part = unanswered::label_part(row, self.next_seq(), text, now);
+            self.adopt_part(&part);
+            records.push(Record::Part(part));
+        }
+
+        self.turn = self.turn.next();
+        let seq = self.next_seq();
+        let mut parts = Vec::new();
+        let mut add = |seq: Seq, slot: u16, origin: Origin, label: Option<&str>, body: PartBody| {
+            parts.push(Part {
+                seq,
+                row: parts.first().map_or(seq, |first: &Part| first.row),
+                slot,
+                origin,
+                standing: Standing::InOrder,
+                created_at: now,
+                label: label.map(Arc::from),
+                body,
+            });
+        };
+        add(seq, slot::BODY, Origin::User, None, PartBody::text(input.text));
+        for image in input.images {
+            let digest = Digest::of(&image.bytes);
+            let bytes = image.bytes.len() as u64;
+            let media_type: Arc<str> = image.media_type.as_str().into();
+            let body = PartBody::Blob { digest, media_type: media_type.clone(), bytes };
+            add(self.next_seq(), slot::ATTACHMENT, Origin::User, None, body);
+            records.push(Record::Blob { media_type, bytes: image.bytes.into() });
+        }
+        for notice in std::mem::take(&mut self.pending_notices) {
+            add(self.next_seq(), slot::LATE, Origin::Notice, None, PartBody::text(notice));
+        }
+        let row = self.row(seq, Role::User, parts, now);
+        records.push(Record::Row(row.clone()));
+        self.commit(services, records, sink)?;
+        self.rows.push(row);
+        Ok(seq)
+    }
+
+    /// One request: assembled, recorded, sent, and its reply stored.
+    async fn step(
+        &mut self,
+        services: &Services,
+        sink: &dyn EventSink,
+        cancel: &Cancel,
+        report: &mut TurnReport,
+    ) -> Result<Step, AgentError> {
+        let view = self.view()?;
+        let cut = self.last_seq();
+        let generation = self.head();
+        let (snapshot, tools) = (self.snapshot.clone(), self.tools.clone());
+        let blobs = &services.store;
+        let make = |profile: &WireProfile| -> Result<Assembled, String> {
+            assemble(&AssembleInput {
+                snapshot: &snapshot,
+                tools: &tools,
+                view: &view,
+                profile,
+                blobs: &|digest: &Digest| blobs.blob(digest).ok().flatten(),
+                renderer: RENDERER,
+            })
+            .map_err(|error| error.to_string())
+        };
+        let turn = self.turn;
+        let session = self.id.clone();
+        let endpoints = self.endpoints(services);
+        let Some(writer) = &mut self.writer else {
+            return Err(AgentError::Missing {
+                session: self.id.clone(),
+                what: "the session's lease".to_owned(),
+            });
+        };
+        let mut draft = writer.draft(turn)?;
+        let row = draft.row();
+        let mut shown = Shown::default();
+        let mut undrafted = None;
+        let mut ledger = Ledger::new(writer, sink, &mut self.spool_told);
+        let input = ConverseInput {
+            endpoints: &endpoints,
+            assemble: &make,
+            ledger: LedgerFacts {
+                session: &session,
+                turn,
+                task: Task::Main,
+                generation,
+                cut,
+                compactions: self.compactions,
+                renderer: RENDERER,
+            },
+            retries: services.config.agent.api_max_retries,
+            backoff: services.backoff,
+            env: &*services.env,
+            keep_body: false,
+        };
+        let requests = &mut report.requests;
+        let mut on = |delta: Delta<'_>| match delta {
+            Delta::Started(id) => requests.push(id),
+            Delta::Text(text) => {
+                // In the draft before it is shown.
+                keep(&mut undrafted, draft.append(DraftKind::Text, text));
+                shown.text.push_str(text);
+                sink.event(Event::Text(text.into()));
+            }
+            Delta::Reasoning(text) => {
+                keep(&mut undrafted, draft.append(DraftKind::Reasoning, text));
+                shown.reasoning.push_str(text);
+                sink.event(Event::Reasoning(text.into()));
+            }
+            Delta::Retrying { why, attempt, delay_ms } => {
+                sink.event(Event::Retrying { why: why.to_owned(), attempt, delay_ms });
+            }
+            Delta::FellBack { to, why } => {
+                let text = format!("{to} takes over for this request: {why}");
+                sink.event(Event::Notice { level: NoticeLevel::Warning, text });
+            }
+            // What was learned comes with the answer, together with its endpoint.
+            Delta::LearnedProfile(_) => {}
+        };
+        let result = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            result = services.client.converse(input, &mut ledger, &mut on) => Some(result),
+        };
+        let open = ledger.take_open();
+        if let Some(error) = undrafted {
+            let text = format!("the draft of this answer could not be written: {error}");
+            sink.event(Event::Notice { level: NoticeLevel::Warning, text });
+        }
+        let step = match result {
+            Some(Ok(answered)) => self.store_answer(services, row, answered, sink, report)?,
+            Some(Err(error)) => self.store_failure(services, row, &error, shown, sink)?,
+            None => self.store_cancelled(services, row, open, shown, sink)?,
+        };
+        // Its text is in a committed row now, or there was none.
+        draft.discard()?;
+        Ok(step)
+    }
+
+    /// Stores a whole reply together with the end of its ledger row.
+    fn store_answer(
+        &mut self,
+        services: &Services,
+        seq: Seq,
+        answered: Answered,
+        sink: &dyn EventSink,
+        report: &mut TurnReport,
+    ) -> Result<Step, AgentError> {
+        let Answered { reply, mut end, endpoint_index, profile, .. } = answered;
+        self.learn(services, endpoint_index, profile)?;
+        let now = services.env.now();
+        let mut row = self.assistant_row(seq, &reply, now);
+        if matches!(reply.finish, Finish::Length) {
+            row.status = RowStatus::Interrupted;
+        }
+        row.finish_reason.clone_from(&end.finish_reason);
+        end.response = Some(seq);
+        let usage = end.usage;
+        self.commit(services, vec![Record::Row(row.clone()), Record::AttemptEnded(end)], sink)?;
+        self.rows.push(row);
+        add_usage(&mut report.usage, &usage);
+        sink.event(Event::Usage(usage));
+        sink.event(Event::AnswerStored { row: seq });
+        if !reply.calls.is_empty() {
+            return Ok(Step::Calls(reply.calls));
+        }
+        if reply.text.trim().is_empty() {
+            return Ok(Step::ReasoningOnly);
+        }
+        let warning = match &reply.finish {
+            Finish::Length => Some("the answer was cut off at the model's output limit"),
+            Finish::ContentFilter => Some("the provider's content filter stopped the answer"),
+            Finish::Stop | Finish::ToolCalls | Finish::Other(_) => None,
+        };
+        if let Some(text) = warning {
+            sink.event(Event::Notice { level: NoticeLevel::Warning, text: text.to_owned() });
+        }
+        Ok(Step::Answer(reply.text))
+    }
+
+    /// A call that no endpoint answered. What was shown is kept as an interrupted row.
+    fn store_failure(
+        &mut self,
+        services: &Services,
+        row: Seq,
+        error: &ConverseError,
+        shown: Shown,
+        sink: &dyn EventSink,
+    ) -> Result<Step, AgentError> {
+        let text = error.to_string();
+        if self.store_shown(services, row, shown, None, sink)?.is_some() {
+            return Ok(Step::Broken(text));
+        }
+        Ok(Step::Failed(text))
+    }
+
+    /// A call that the person stopped.
+    fn store_cancelled(
+        &mut self,
+        services: &Services,
+        row: Seq,
+        open: Option<Attempt>,
+        shown: Shown,
+        sink: &dyn EventSink,
+    ) -> Result<Step, AgentError> {
+        let end = open.map(|attempt| AttemptEnd {
+            id: attempt.id,
+            outcome: AttemptOutcome::Cancelled,
+            first_byte_at: None,
+            ended_at: services.env.now(),
+            http_status: None,
+            error_class: None::<ErrorClass>,
+            error: Some("stopped by the person".into()),
+            usage: Usage::default(),
+            served_model: None,
+            finish_reason: None,
+            response: None,
+        });
+        self.store_shown(services, row, shown, end, sink)?;
+        Ok(Step::Cancelled)
+    }
+
+    /// Stores the text that was shown of an answer that is not whole; None if nothing was.
+    fn store_shown(
+        &mut self,
+        services: &Services,
+        seq: Seq,
+        shown: Shown,
+        end: Option<AttemptEnd>,
+        sink: &dyn EventSink,
+    ) -> Result<Option<Seq>, AgentError> {
+        let mut records = Vec::new();
+        let mut stored = None;
+        if !shown.text.is_empty() || !shown.reasoning.is_empty() {
+            let now = services.env.now();
+            let reply = partial_reply(shown);
+            let mut row = self.assistant_row(seq, &reply, now);
+            row.status = RowStatus::Interrupted;
+            records.push(Record::Row(row.clone()));
+            self.rows.push(row);
+            stored = Some(seq);
+        }
+        if let Some(mut end) = end {
+            end.response = stored;
+            records.push(Record::AttemptEnded(end));
+        }
+        if !records.is_empty() {
+            self.commit(services, records, sink)?;
+        }
+        if let Some(row) = stored {
+            sink.event(Event::AnswerStored { row });
+        }
+        Ok(stored)
+    }
+
+    /// Takes the broken answer out of what the next request holds. The row stays in the store.
+    fn hide_last_row(
+        &mut self,
+        services: &Services,
+        sink: &dyn EventSink,
+    ) -> Result<(), AgentError> {
+        let Some(seq) = self.rows.last().map(|row| row.seq) else { return Ok(()) };
+        let ops = vec![Op::Hide { from: seq, to: seq }];
+        let generation = self.next_generation(Cause::Retry, services.env.now(), ops);
+        let manifest =
+            Record::Manifest { generation: generation.n, blocks: self.snapshot.blocks.clone() };
+        self.commit(services, vec![Record::Generation(generation.clone()), manifest], sink)?;
+        self.generations.push(generation);
+        Ok(())
+    }
+
+    /// The row of a reply: reasoning, text, raw fields, calls. Arguments that cannot be used are
+    /// stored as `{}`, so that the history stays valid JSON for every provider.
+    fn assistant_row(&mut self, seq: Seq, reply: &Reply, now: Timestamp) -> Row {
+        let mut bodies: Vec<(u16, PartBody)> = Vec::new();
+        if let Some((field, text)) = &reply.reasoning {
+            let body = PartBody::Reasoning { field: field.clone(), text: text.as_str().into() };
+            bodies.push((slot::REASONING, body));
+        }
+        for (field, json) in &reply.raw_fields {
+            let body = PartBody::Raw { field: field.clone(), json: json.clone() };
+            bodies.push((slot::REASONING, body));
+        }
+        if !reply.text.is_empty() {
+            bodies.push((slot::BODY, PartBody::text(reply.text.as_str())));
+        }
+        for call in &reply.calls {
+            let arguments = calls::stored_arguments(&call.arguments);
+            let (id, name) = (call.id.clone(), call.name.clone());
+            bodies.push((slot::CALLS, PartBody::ToolCall { id, name, arguments }));
+        }
+        let parts = bodies
+            .into_iter()
+            .enumerate()
+            .map(|(index, (slot, body))| Part {
+                seq: if index == 0 { seq } else { self.next_seq() },
+                row: seq,
+                slot,
+                origin: Origin::Model,
+                standing: Standing::InOrder,
+                created_at: now,
+                label: None,
+                body,
+            })
+            .collect();
+        self.row(seq, Role::Assistant, parts, now)
+    }
+
+    /// Keeps what an answer taught about its endpoint, for this session's next request and for
+    /// later sessions.
+    fn learn(
+        &mut self,
+        services: &Services,
+        index: usize,
+        profile: WireProfile,
+    ) -> Result<(), AgentError> {
+        let Some(endpoint) = services.endpoints.get(index) else { return Ok(()) };
+        if self.learned.get(&index).unwrap_or(&endpoint.profile) != &profile {
+            services.store.remember_profile(&endpoint_key(endpoint), &profile)?;
+            self.learned.insert(index, profile);
+        }
+        Ok(())
+    }
+
+    /// The endpoints with what this session has learned about them.
+    fn endpoints(&self, services: &Services) -> Vec<Endpoint> {
+        let mut endpoints = services.endpoints.clone();
+        for (index, profile) in &self.learned {
+            if let Some(endpoint) = endpoints.get_mut(*index) {
+                endpoint.profile = profile.clone();
+            }
+        }
+        endpoints
+    }
+
+    pub(crate) const fn row(&self, seq: Seq, role: Role, parts: Vec<Part>, now: Timestamp) -> Row {
+        Row {
+            seq,
+            turn: self.turn,
+            role,
+            standing: Standing::InOrder,
+            status: RowStatus::Complete,
+            created_at: now,
+            tool: None,
+            finish_reason: None,
+            parts,
+        }
+    }
+}
+
+/// Remembers the first error.
+fn keep(first: &mut Option<StoreError>, result: Result<(), StoreError>) {
+    if let Err(error) = result {
+        first.get_or_insert(error);
+    }
+}
+
+/// What was shown of an answer, as a reply.
+fn partial_reply(shown: Shown) -> Reply {
+    Reply {
+        text: shown.text,
+        reasoning: (!shown.reasoning.is_empty())
+            .then(|| (REASONING_CONTENT.into(), shown.reasoning)),
+        raw_fields: Vec::new(),
+        calls: Vec::new(),
+        finish: Finish::Stop,
+        usage: Usage::default(),
+        served_model: None,
+        problems: Vec::new(),
+    }
+}
+
+fn add_usage(sum: &mut Usage, one: &Usage) {
+    let add = |sum: &mut Option<u64>, one: Option<u64>| {
+        if let Some(one) = one {
+            *sum = Some(sum.unwrap_or(0) + one);
+        }
+    };
+    add(&mut sum.input, one.input);
+    add(&mut sum.output, one.output);
+    add(&mut sum.cache_read, one.cache_read);
+    add(&mut sum.cache_write, one.cache_write);
+    add(&mut sum.reasoning, one.reasoning);
+}

@@ -1,0 +1,6 @@
+//! Conversations against the rehearsal provider, in process.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bench;
+mod proof;
+mod turns;
