@@ -107,7 +107,7 @@ mod tests {
         check("{\"a\":\"\\ud83d\"}", "repaired {\"a\":\"\u{fffd}\"} (half a surrogate pair)");
         check(" ", "repaired {} (no arguments were given)");
         check("null", "repaired {} (null was given for no arguments)");
-        check(r#"{"p":"C:\dir"}"#, "malformed 7 an escape that JSON does not know");
+        check(r#"{"p":"C:\dir"}"#, "malformed 8 an escape that JSON does not know");
         check(r#"{"n": NaN}"#, "malformed 6 a number that JSON does not know (NaN or Infinity)");
         check(r#"{"p":"a","p":"b"}"#, "malformed 9 a key that occurs twice in one object");
         check("[1]", "malformed 0 an array, wanted an object");

@@ -49,7 +49,7 @@ impl Backoff {
         env.random(&mut random);
         let [random] = random;
         let percent = u32::from(self.jitter_percent.min(100)) * u32::from(random) / 255;
-        full - full * percent / 100
+        full.saturating_sub(full * percent / 100)
     }
 }
 

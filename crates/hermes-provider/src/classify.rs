@@ -113,7 +113,8 @@ impl Said {
                 // {"error":"...","message":"..."}: the longer one says more.
                 let other = value.get("message").and_then(Value::as_str).unwrap_or_default();
                 let text: &str = text;
-                said.message = if other.len() > text.len() { other } else { text }.to_owned();
+                let longer = if other.len() > text.len() { other } else { text };
+                longer.clone_into(&mut said.message);
                 value
             }
             _ => value.get("errors").and_then(|errors| errors.items().first()).unwrap_or(value),
@@ -267,25 +268,22 @@ fn class_of(status: Option<u16>, text: &str, html: bool) -> (ErrorClass, Limits)
         // A wait that is named means that the quota fills up again.
         Some(429) if broke && hinted_wait(text).is_none() => plain(ErrorClass::Quota),
         Some(429) => plain(ErrorClass::RateLimit),
-        Some(401) => plain(ErrorClass::Auth),
         Some(403) if broke => plain(ErrorClass::Quota),
         Some(403) if filtered => plain(ErrorClass::ContentFilter),
         Some(403) if no_model => plain(ErrorClass::NotFound),
         // A page from a shield in front of the server says nothing about the key.
         Some(403) if html => plain(ErrorClass::Server),
-        Some(403) => plain(ErrorClass::Auth),
-        Some(404 | 405 | 410) => plain(ErrorClass::NotFound),
+        Some(401 | 403) => plain(ErrorClass::Auth),
+        Some(300..=399 | 404 | 405 | 410) => plain(ErrorClass::NotFound),
         Some(408) => plain(ErrorClass::Timeout),
-        Some(409 | 425) => plain(ErrorClass::Server),
         Some(413) => plain(ErrorClass::ContextOverflow),
-        Some(300..=399) => plain(ErrorClass::NotFound),
         // Templates of local servers fail with 500 over a history that they do not like.
         Some(500) if has(&["must alternate", "jinja", "chat template"]) => {
             plain(ErrorClass::BadRequest)
         }
         Some(500..) if too_fast => plain(ErrorClass::RateLimit),
         Some(500..) if no_key => plain(ErrorClass::Auth),
-        Some(500..) => plain(ErrorClass::Server),
+        Some(409 | 425 | 500..) => plain(ErrorClass::Server),
         _ if no_key => plain(ErrorClass::Auth),
         _ if broke => plain(ErrorClass::Quota),
         _ if too_fast => plain(ErrorClass::RateLimit),

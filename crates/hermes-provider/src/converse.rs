@@ -126,13 +126,14 @@ impl Client {
         on: &mut dyn FnMut(Delta<'_>),
     ) -> Result<Answered, ConverseError> {
         let mut call = Call { input: &input, ends: Vec::new(), given_up: Vec::new() };
-        let last = input.endpoints.len().saturating_sub(1);
+        let highest = input.endpoints.len().saturating_sub(1);
         for (index, endpoint) in input.endpoints.iter().enumerate() {
-            let lost = match self.at_endpoint(&mut call, index, endpoint, recorder, on).await {
+            let outcome = self.at_endpoint(&mut call, index, endpoint, recorder, on).await;
+            let lost = match outcome {
                 Ok(answered) => return Ok(answered),
-                Err(lost) => lost,
+                Err(why) => why,
             };
-            if index == last || lost.is_final() {
+            if index == highest || lost.is_final() {
                 return Err(call.error(*lost, index, endpoint));
             }
             call.given_up.push(format!("{}: {}", endpoint.provider, lost.failure.message));
@@ -173,14 +174,13 @@ impl Client {
             let local = |message: String, profile: &WireProfile| {
                 Box::new(Lost::new(failure(ErrorClass::Local, message), profile.clone()))
             };
-            let (assembled, encoded) = match prepared.take() {
-                Some(ready) => ready,
-                None => {
-                    let assembled =
-                        (input.assemble)(&profile).map_err(|why| local(why, &profile).stop())?;
-                    let encoded = encode(&assembled, &profile, &endpoint.model, &endpoint.params);
-                    (assembled, encoded)
-                }
+            let (assembled, encoded) = if let Some(ready) = prepared.take() {
+                ready
+            } else {
+                let assembled =
+                    (input.assemble)(&profile).map_err(|why| local(why, &profile).stop())?;
+                let encoded = encode(&assembled, &profile, &endpoint.model, &endpoint.params);
+                (assembled, encoded)
             };
             let attempt = call.attempt(endpoint, &profile, &assembled, &encoded);
             recorder
@@ -363,7 +363,7 @@ impl Call<'_> {
             )
         };
         if attempts > 1 {
-            message.push_str(&format!(", after {attempts} attempts"));
+            message = format!("{message}, after {attempts} attempts");
         }
         for given_up in &self.given_up {
             message.push_str("; before that ");

@@ -480,7 +480,7 @@ impl<'a> Value<'a> {
         };
         text.parse().ok().or_else(|| {
             let number: f64 = text.parse().ok()?;
-            (number >= 0.0 && number < 9e15 && number.fract() == 0.0).then_some(number as u64)
+            ((0.0..9e15).contains(&number) && number.fract() == 0.0).then_some(number as u64)
         })
     }
 

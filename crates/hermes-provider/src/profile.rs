@@ -172,22 +172,7 @@ pub fn learn(profile: &WireProfile, message: &str) -> Option<(WireProfile, &'sta
     } else if has(&["role"]) && has(&["system"]) && refuses && profile.system_role == "system" {
         "developer".clone_into(&mut next.system_role);
         "the prompt has the role developer"
-    } else if profile.images
-        && has(&["image", "vision", "multimodal"])
-        && !has(&["too large", "size", "dimension", "corrupt", "decode", "could not process"])
-        && (refuses
-            || has(&[
-                "no endpoints found",
-                "not a multimodal",
-                "not a vision",
-                "text only",
-                "only text",
-            ]))
-    {
-        next.images = false;
-        "images are not sent"
-    } else if profile.images && has(&["image_url"]) && has(&["expected `text`", "expected 'text'"])
-    {
+    } else if profile.images && is_about_images(&has, refuses) {
         next.images = false;
         "images are not sent"
     } else if profile.tools
@@ -209,6 +194,23 @@ pub fn learn(profile: &WireProfile, message: &str) -> Option<(WireProfile, &'sta
         return None;
     };
     (next != *profile).then_some((next, what))
+}
+
+/// Whether a refusal is about images as such, and not about the one that was sent.
+fn is_about_images(has: &dyn Fn(&[&str]) -> bool, refuses: bool) -> bool {
+    if has(&["image_url"]) && has(&["expected `text`", "expected 'text'"]) {
+        return true;
+    }
+    has(&["image", "vision", "multimodal"])
+        && !has(&["too large", "size", "dimension", "corrupt", "decode", "could not process"])
+        && (refuses
+            || has(&[
+                "no endpoints found",
+                "not a multimodal",
+                "not a vision",
+                "text only",
+                "only text",
+            ]))
 }
 
 #[cfg(test)]

@@ -142,10 +142,8 @@ impl RehearsalServer {
     }
 
     fn end(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            if stop.send(()).is_err() {
-                tracing::debug!("the rehearsal provider had ended by itself");
-            }
+        if self.stop.take().is_some_and(|stop| stop.send(()).is_err()) {
+            tracing::debug!("the rehearsal provider had ended by itself");
         }
         if let Some(thread) = self.thread.take() {
             drop(thread.join());

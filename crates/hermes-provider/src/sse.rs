@@ -71,12 +71,11 @@ impl SseParser {
             self.extend(head);
             self.end_line(on);
             rest = match tail {
-                [b'\r', b'\n', rest @ ..] => rest,
                 [b'\r'] => {
                     self.after_cr = true;
                     &[]
                 }
-                [_, rest @ ..] => rest,
+                [b'\r', b'\n', rest @ ..] | [_, rest @ ..] => rest,
                 [] => &[],
             };
         }

@@ -78,9 +78,26 @@ impl Client {
 
     /// The connection pool for an endpoint's scheme and connect timeout.
     fn http(&self, endpoint: &Endpoint) -> Result<reqwest::Client, Failure> {
-        let scheme = endpoint.base_url.split("://").next().unwrap_or_default();
-        let kind =
-            Kind { tls: !scheme.eq_ignore_ascii_case("http"), connect: endpoint.timeouts.connect };
+        let tls = match endpoint.base_url.split_once("://") {
+            Some((scheme, rest)) if !rest.trim_start_matches('/').is_empty() => {
+                match scheme.to_ascii_lowercase().as_str() {
+                    "http" => Some(false),
+                    "https" => Some(true),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let Some(tls) = tls else {
+            let url = crate::endpoint::public_url(&endpoint.base_url);
+            return Err(failure(
+                ErrorClass::Local,
+                format!(
+                    "base_url \"{url}\" is no address; wanted http://HOST/v1 or https://HOST/v1"
+                ),
+            ));
+        };
+        let kind = Kind { tls, connect: endpoint.timeouts.connect };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, client)) = clients.iter().find(|(known, _)| *known == kind) {
             return Ok(client.clone());

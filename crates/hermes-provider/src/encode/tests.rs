@@ -266,7 +266,8 @@ proptest! {
         prop_assert_eq!(parsed.value.raw, body);
         prop_assert_eq!(parsed.value.get("model").and_then(json::Value::as_str), Some("m\"odel"));
         for (name, value) in &params.0 {
-            prop_assert!(body.contains(&format!("\"{name}\":{value}")));
+            let field = format!("\"{name}\":{value}");
+            prop_assert!(body.contains(&field));
         }
 
         let mut expected: Vec<String> = Vec::new();

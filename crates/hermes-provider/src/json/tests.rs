@@ -124,6 +124,6 @@ proptest! {
         let json = serde_json::to_string(&text).unwrap();
         let parsed = parse(&json).unwrap();
         prop_assert!(parsed.problems.is_empty());
-        prop_assert_eq!(parsed.value.raw, json);
+        prop_assert_eq!(parsed.value.raw, &json);
     }
 }

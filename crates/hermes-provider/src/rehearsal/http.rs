@@ -211,20 +211,17 @@ pub(super) fn head(
     headers: &[(String, String)],
     framing: Framing,
 ) -> Vec<u8> {
-    let mut text = format!("HTTP/1.1 {status} {}\r\n", reason(status));
+    let mut lines = vec![format!("HTTP/1.1 {status} {}", reason(status))];
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-        text.push_str(&format!("content-type: {content_type}\r\n"));
+        lines.push(format!("content-type: {content_type}"));
     }
-    for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
-    }
-    text.push_str(&match framing {
-        Framing::Length(length) => format!("content-length: {length}\r\n"),
-        Framing::Chunked => "transfer-encoding: chunked\r\n".to_owned(),
-        Framing::Close => "connection: close\r\n".to_owned(),
+    lines.extend(headers.iter().map(|(name, value)| format!("{name}: {value}")));
+    lines.push(match framing {
+        Framing::Length(length) => format!("content-length: {length}"),
+        Framing::Chunked => "transfer-encoding: chunked".to_owned(),
+        Framing::Close => "connection: close".to_owned(),
     });
-    text.push_str("\r\n");
-    text.into_bytes()
+    (lines.join("\r\n") + "\r\n\r\n").into_bytes()
 }
 
 /// One chunk of a chunked body.

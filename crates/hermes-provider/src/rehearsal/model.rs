@@ -434,7 +434,7 @@ pub(super) fn document(answer: &Answer, number: u64, counts: Counts) -> Vec<u8> 
                 out.push(',');
             }
             out.push('{');
-            call_head(&mut out, number, index);
+            out.push_str(&call_head(number, index));
             out.push_str("\"function\":{\"name\":");
             write_string(&mut out, name);
             out.push_str(",\"arguments\":");
@@ -446,7 +446,7 @@ pub(super) fn document(answer: &Answer, number: u64, counts: Counts) -> Vec<u8> 
     out.push_str("},\"finish_reason\":\"");
     out.push_str(finish(answer));
     out.push_str("\"}],");
-    usage(&mut out, answer, counts);
+    out.push_str(&usage(answer, counts));
     out.push('}');
     out.into_bytes()
 }
@@ -480,7 +480,7 @@ pub(super) fn events(
     }
     for (index, (name, arguments)) in answer.calls.iter().enumerate() {
         let mut inside = format!("\"tool_calls\":[{{\"index\":{index},");
-        call_head(&mut inside, number, index);
+        inside.push_str(&call_head(number, index));
         inside.push_str("\"function\":{\"name\":");
         write_string(&mut inside, name);
         inside.push_str(",\"arguments\":\"\"}}]");
@@ -500,7 +500,7 @@ pub(super) fn events(
         let mut out = format!(
             "data: {{\"id\":\"rehearsal-{number}\",\"object\":\"chat.completion.chunk\",\"created\":{number},\"model\":\"rehearsal\",\"choices\":[],"
         );
-        usage(&mut out, answer, counts);
+        out.push_str(&usage(answer, counts));
         out.push_str("}\n\n");
         events.push(out.into_bytes());
     }
@@ -514,23 +514,23 @@ fn opening(number: u64, object: &str) -> String {
     )
 }
 
-fn call_head(out: &mut String, number: u64, index: usize) {
-    out.push_str(&format!("\"id\":\"call_{number}_{index}\",\"type\":\"function\","));
+fn call_head(number: u64, index: usize) -> String {
+    format!("\"id\":\"call_{number}_{index}\",\"type\":\"function\",")
 }
 
 const fn finish(answer: &Answer) -> &'static str {
     if answer.calls.is_empty() { "stop" } else { "tool_calls" }
 }
 
-fn usage(out: &mut String, answer: &Answer, counts: Counts) {
+fn usage(answer: &Answer, counts: Counts) -> String {
     let calls: usize =
         answer.calls.iter().map(|(name, arguments)| name.len() + arguments.len()).sum();
     let written = super::cache::tokens(answer.text.len() + calls).max(1);
     let Counts { prompt, cached } = counts;
-    out.push_str(&format!(
+    format!(
         "\"usage\":{{\"prompt_tokens\":{prompt},\"completion_tokens\":{written},\"total_tokens\":{},\"prompt_tokens_details\":{{\"cached_tokens\":{cached}}}}}",
         prompt + written
-    ));
+    )
 }
 
 /// The text in pieces of a few words.

@@ -50,19 +50,16 @@ impl Shared {
             lock(&self.bodies).push(body.to_vec());
         }
         if let Some(record) = &self.record {
-            let mut line = format!("{{\"n\":{number},");
-            match std::str::from_utf8(body) {
-                Ok(text) => {
-                    line.push_str("\"body\":");
-                    write_string(&mut line, text);
-                }
-                Err(_) => {
-                    use base64::Engine as _;
-                    let encoded = base64::engine::general_purpose::STANDARD.encode(body);
-                    line.push_str(&format!("\"body_base64\":\"{encoded}\""));
-                }
-            }
-            line.push_str("}\n");
+            let mut text = String::new();
+            let key = if let Ok(body) = std::str::from_utf8(body) {
+                write_string(&mut text, body);
+                "body"
+            } else {
+                use base64::Engine as _;
+                write_string(&mut text, &base64::engine::general_purpose::STANDARD.encode(body));
+                "body_base64"
+            };
+            let line = format!("{{\"n\":{number},\"{key}\":{text}}}\n");
             if let Err(error) = lock(record).write_all(line.as_bytes()) {
                 tracing::warn!("the rehearsal record cannot be written: {error}");
             }
