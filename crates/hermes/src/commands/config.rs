@@ -53,7 +53,9 @@ fn print(settings: &[ShownSetting], json: bool) -> anyhow::Result<Exit> {
     }
     if settings.is_empty() {
         out::line("nothing is set; everything has its default value")?;
-        out::note("hint: `hermes config show --json` lists every setting; `hermes setup` finds a model");
+        out::note(
+            "hint: `hermes config show --json` lists every setting; `hermes setup` finds a model",
+        );
         return Ok(Exit::Ok);
     }
     let paint = Paint::stdout();

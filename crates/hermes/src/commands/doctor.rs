@@ -179,7 +179,9 @@ fn config(loaded: &Loaded, report: &mut Report) {
         let key = &unknown.key;
         let place = format!("{}:{}: {key}", file.display(), unknown.at);
         let text = match (&unknown.nearest, unknown.foreign) {
-            (_, true) => format!("{place} is a setting of Hermes Agent that this version does not use; it is kept"),
+            (_, true) => format!(
+                "{place} is a setting of Hermes Agent that this version does not use; it is kept"
+            ),
             (Some(nearest), false) => {
                 format!("{place} is no setting; it is kept; hint: did you mean {nearest}?")
             }
@@ -301,7 +303,8 @@ fn store(app: &App, report: &mut Report) {
         }
         Ok(findings) => {
             for finding in findings {
-                let session = finding.session.map(|id| format!("session {id}: ")).unwrap_or_default();
+                let session =
+                    finding.session.map(|id| format!("session {id}: ")).unwrap_or_default();
                 report.add("store", Status::Fail, format!("{session}{}", finding.what));
             }
         }
@@ -315,7 +318,11 @@ fn store(app: &App, report: &mut Report) {
 fn left_over(app: &App, report: &mut Report) {
     for (id, folder, what) in [
         ("spool", app.home.spool_dir(), "batches that the store could not take yet"),
-        ("drafts", app.home.drafts_dir(), "drafts and marks of sessions that are open or broke off"),
+        (
+            "drafts",
+            app.home.drafts_dir(),
+            "drafts and marks of sessions that are open or broke off",
+        ),
     ] {
         match files_in(&folder) {
             0 => {}

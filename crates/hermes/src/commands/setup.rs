@@ -87,7 +87,9 @@ fn find(app: &App, flags: &Setup, loaded: &Loaded) -> anyhow::Result<Choice> {
     if flags.non_interactive {
         return match &servers[..] {
             [server] => at_server(app, flags, loaded, server),
-            [] => Err(missing("no model server answers on this machine; hint: give --base-url URL")),
+            [] => {
+                Err(missing("no model server answers on this machine; hint: give --base-url URL"))
+            }
             several => Err(missing(&format!(
                 "{} model servers answer on this machine; hint: give one of --base-url {}",
                 several.len(),
@@ -122,12 +124,7 @@ fn missing(message: &str) -> anyhow::Error {
 }
 
 /// A server that was found, and one of its models.
-fn at_server(
-    app: &App,
-    flags: &Setup,
-    loaded: &Loaded,
-    server: &Server,
-) -> anyhow::Result<Choice> {
+fn at_server(app: &App, flags: &Setup, loaded: &Loaded, server: &Server) -> anyhow::Result<Choice> {
     // A name that the configuration does not know needs the address alone.
     let provider = builtin(server.provider).map_or("custom", |known| known.name);
     let mut choice = Choice {
@@ -154,12 +151,7 @@ fn elsewhere(app: &App, flags: &Setup, loaded: &Loaded) -> anyhow::Result<Choice
 }
 
 /// A service at an address, or one that is known by name.
-fn at_address(
-    app: &App,
-    flags: &Setup,
-    loaded: &Loaded,
-    address: &str,
-) -> anyhow::Result<Choice> {
+fn at_address(app: &App, flags: &Setup, loaded: &Loaded, address: &str) -> anyhow::Result<Choice> {
     let known = builtin(address).or_else(|| {
         let plain = address.trim_end_matches('/');
         BUILTIN_PROVIDERS.iter().find(|known| known.base_url == plain)
@@ -302,10 +294,8 @@ fn choose_model(
             }
         }
     };
-    choice.window = models
-        .iter()
-        .find(|model| model.id == choice.model)
-        .and_then(|model| model.context_length);
+    choice.window =
+        models.iter().find(|model| model.id == choice.model).and_then(|model| model.context_length);
     Ok(())
 }
 
@@ -367,7 +357,8 @@ fn write(app: &App, loaded: &Loaded, choice: &Choice) -> anyhow::Result<()> {
     ];
     let before = &loaded.config.model;
     if before.base_url != choice.base_url || before.provider != choice.provider {
-        for stale in ["model.api_key", "model.api_key_command", "model.api_mode", "model.max_tokens"]
+        for stale in
+            ["model.api_key", "model.api_key_command", "model.api_mode", "model.max_tokens"]
         {
             settings.push((stale, None));
         }

@@ -125,9 +125,8 @@ pub const TABLE: &[Command] = &[
 /// # Errors
 /// The nearest name, if any is near.
 pub fn find(name: &str) -> Result<&'static Command, Option<&'static str>> {
-    let exact = TABLE
-        .iter()
-        .find(|command| command.name == name || command.aliases.contains(&name));
+    let exact =
+        TABLE.iter().find(|command| command.name == name || command.aliases.contains(&name));
     if let Some(command) = exact {
         return Ok(command);
     }

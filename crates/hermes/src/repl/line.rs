@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use hermes_home::{Config, Home};
 use reedline::{
-    ColumnarMenu, EditCommand, Emacs, KeyCode, KeyModifiers, Keybindings,
-    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus,
-    Reedline, ReedlineEvent, ReedlineMenu, Signal, Vi, default_emacs_keybindings,
-    default_vi_insert_keybindings, default_vi_normal_keybindings, default_vi_visual_keybindings,
+    ColumnarMenu, EditCommand, Emacs, KeyCode, KeyModifiers, Keybindings, MenuBuilder as _, Prompt,
+    PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent,
+    ReedlineMenu, Signal, Vi, default_emacs_keybindings, default_vi_insert_keybindings,
+    default_vi_normal_keybindings, default_vi_visual_keybindings,
 };
 
 use super::complete::{
@@ -131,10 +131,7 @@ impl Prompt for Sign {
         Cow::Borrowed("  ")
     }
 
-    fn render_prompt_history_search_indicator(
-        &self,
-        search: PromptHistorySearch,
-    ) -> Cow<'_, str> {
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
         let found = match search.status {
             PromptHistorySearchStatus::Passing => "",
             PromptHistorySearchStatus::Failing => "nothing found for ",

@@ -32,7 +32,9 @@ fn scripted(text: &str) -> RehearsalServer {
 /// A server whose first answer stops in the middle and stays silent.
 fn hanging(rig: &Rig) -> RehearsalServer {
     let chunk = |text: &str| {
-        format!("data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+        format!(
+            "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"
+        )
     };
     let stream = chunk("The first half of ") + &chunk("a long answer");
     let script = rig.file("../script.json", r#"[{"file":"half.sse","hang_ms":600000}]"#);

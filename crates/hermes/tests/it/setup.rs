@@ -13,7 +13,11 @@ fn without_a_terminal_or_flags_it_says_what_to_give() {
     let rig = Rig::new();
     let ran = rig.run(["setup"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("hint: hermes setup --non-interactive --base-url"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("hint: hermes setup --non-interactive --base-url"),
+        "{}",
+        ran.stderr
+    );
     assert!(!rig.home().join("config.yaml").exists());
 }
 
@@ -80,7 +84,9 @@ fn a_person_gives_address_key_and_model_and_the_key_is_never_shown() {
     let terminal = Terminal::start(&rig, &["setup", "--base-url", &url]);
     terminal.wait_for("API key");
     terminal.line("sk-test-not-a-key");
-    terminal.wait("the next question", |screen| screen.contains("Model") || screen.contains("Which one?"));
+    terminal.wait("the next question", |screen| {
+        screen.contains("Model") || screen.contains("Which one?")
+    });
     terminal.line("small");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");

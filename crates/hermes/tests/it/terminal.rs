@@ -1,6 +1,7 @@
 //! The built binary on a pseudo-terminal, with the screen that a person would see.
 
 use std::io::{Read as _, Write};
+use std::num::NonZeroU16;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,8 @@ impl Terminal {
         command.cwd(rig.work());
         let child = pty.slave.spawn_command(command).unwrap();
         drop(pty.slave);
-        let parser = vt100::Parser::new(size.rows, size.cols, 0);
+        let cells = |count: u16| NonZeroU16::new(count).unwrap();
+        let parser = vt100::Parser::new(cells(size.rows), cells(size.cols), 0);
         let screen = Arc::new((Mutex::new(Screen { parser, open: true }), Condvar::new()));
         let writer = Arc::new(Mutex::new(pty.master.take_writer().unwrap()));
         let reader = pty.master.try_clone_reader().unwrap();

@@ -81,7 +81,9 @@ fn hidden_line() -> anyhow::Result<SecretString> {
             KeyCode::Enter => return Ok(SecretString::from(typed.trim().to_owned())),
             KeyCode::Char('c' | 'd') if control => return Err(left()),
             KeyCode::Char('u') if control => typed.clear(),
-            KeyCode::Char('j') if control => return Ok(SecretString::from(typed.trim().to_owned())),
+            KeyCode::Char('j') if control => {
+                return Ok(SecretString::from(typed.trim().to_owned()));
+            }
             KeyCode::Char(c) if !control => typed.push(c),
             KeyCode::Backspace => drop(typed.pop()),
             _ => {}

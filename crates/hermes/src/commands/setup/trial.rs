@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use hermes_core::{
     Assembled, Attempt, AttemptEnd, AttemptRecorder, Digest, Env, GenerationNo, Message, Params,
-    Piece, Provenance, RecordError, Role, Seq, SessionId, Snapshot, Task, ToolSet, TurnNo, WireProfile,
+    Piece, Provenance, RecordError, Role, Seq, SessionId, Snapshot, Task, ToolSet, TurnNo,
+    WireProfile,
 };
 use hermes_home::EndpointConfig;
 use hermes_provider::{
@@ -86,10 +87,7 @@ fn question() -> Assembled {
         messages: vec![Message {
             role: Role::User,
             tool_call_id: None,
-            pieces: vec![Piece::Text {
-                text: QUESTION.into(),
-                from: Provenance::Filler("setup"),
-            }],
+            pieces: vec![Piece::Text { text: QUESTION.into(), from: Provenance::Filler("setup") }],
         }],
     }
 }

@@ -1,0 +1,196 @@
+//! What commands share: home, configuration and store, opened when they are first needed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use hermes_agent::Services;
+use hermes_context::Workspace;
+use hermes_core::Env;
+use hermes_home::{
+    Home, HomeReason, Loaded, Overrides, ProcessVars, Route, SystemEnv, load, routes,
+};
+use hermes_store::{OpenMode, SessionInfo, Store, StorePaths};
+
+use crate::cli::Talk;
+use crate::out;
+
+/// What commands share.
+pub struct App {
+    /// The home.
+    pub home: Home,
+    /// The process's environment, read once.
+    pub vars: ProcessVars,
+    /// Time and chance.
+    pub env: Arc<dyn Env>,
+    /// Flags of the conversation.
+    pub talk: Talk,
+}
+
+impl App {
+    /// Finds the home; says once if it is not where the person may expect it.
+    ///
+    /// # Errors
+    /// If no home can be found.
+    pub fn new(talk: Talk) -> anyhow::Result<Self> {
+        let vars: ProcessVars = std::env::vars().collect();
+        let choice = Home::resolve(&vars)?;
+        if let HomeReason::BesidePython { python_home } = &choice.reason {
+            out::note(format!(
+                "note: {} belongs to the Python Hermes Agent, so {} is used; `hermes import` will \
+                 bring sessions across and comes with a later version",
+                python_home.display(),
+                choice.home.root().display()
+            ));
+        }
+        Ok(Self { home: choice.home, vars, env: Arc::new(SystemEnv::new("")), talk })
+    }
+
+    /// Loads the configuration; a broken file is an error with its place.
+    ///
+    /// # Errors
+    /// If the configuration cannot be understood.
+    pub fn config(&self) -> anyhow::Result<Loaded> {
+        self.config_with(&Overrides {
+            model: self.talk.model.clone(),
+            provider: self.talk.provider.clone(),
+            cwd: self.talk.cwd.clone(),
+            ..Overrides::default()
+        })
+    }
+
+    /// Loads the configuration with these flags.
+    ///
+    /// # Errors
+    /// If the configuration cannot be understood.
+    pub fn config_with(&self, overrides: &Overrides) -> anyhow::Result<Loaded> {
+        Ok(load(&self.home, &self.vars, overrides)?)
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn store(&self, mode: OpenMode) -> anyhow::Result<Store> {
+        self.home.ensure()?;
+        let paths = StorePaths {
+            db: self.home.store_path(),
+            spool_dir: self.home.spool_dir(),
+            drafts_dir: self.home.drafts_dir(),
+        };
+        Ok(Store::open(paths, self.env.clone(), mode)?)
+    }
+
+    /// The folder that the conversation works in: the flag, else `stored`, else the configured
+    /// one, else the current folder.
+    ///
+    /// # Errors
+    /// If the folder does not exist.
+    pub fn cwd(&self, configured: &str, stored: Option<&str>) -> anyhow::Result<PathBuf> {
+        let current = std::env::current_dir().context("the current folder cannot be read")?;
+        let chosen = match (&self.talk.cwd, stored) {
+            (Some(flag), _) => current.join(flag),
+            (None, Some(stored)) if Path::new(stored).is_dir() => PathBuf::from(stored),
+            (None, Some(stored)) => {
+                out::note(format!(
+                    "warning: the session's folder {stored} is gone; working in {}",
+                    current.display()
+                ));
+                current
+            }
+            (None, None) => current.join(configured),
+        };
+        let hint = "hint: give an existing folder with --cwd, or set terminal.cwd";
+        std::fs::canonicalize(&chosen)
+            .with_context(|| format!("the folder {} cannot be used; {hint}", chosen.display()))
+    }
+
+    /// The workspace of a new session.
+    ///
+    /// # Errors
+    /// If its folder does not exist.
+    pub fn workspace(&self, configured: &str, stored: Option<&str>) -> anyhow::Result<Workspace> {
+        Ok(Workspace::discover(&self.cwd(configured, stored)?))
+    }
+
+    /// The session that the flags ask to take up, if they do.
+    ///
+    /// # Errors
+    /// If there is no such session.
+    pub fn wanted_session(&self, store: &Store) -> anyhow::Result<Option<SessionInfo>> {
+        let reference = match (&self.talk.resume, self.talk.continue_latest) {
+            (Some(reference), _) => reference.as_str(),
+            (None, true) => "latest",
+            (None, false) => return Ok(None),
+        };
+        self.session(store, reference).map(Some)
+    }
+
+    /// A session by id, unique prefix, title or "latest" (of this workspace).
+    ///
+    /// # Errors
+    /// If there is none, or more than one.
+    pub fn session(&self, store: &Store, reference: &str) -> anyhow::Result<SessionInfo> {
+        let here = Workspace::discover(&self.cwd(".", None)?);
+        let root = here.git_root.unwrap_or(here.cwd).display().to_string();
+        let id = store.resolve(reference, Some(&root))?;
+        store.session(&id)?.with_context(|| format!("session {id} is gone"))
+    }
+
+    /// The shared parts of conversations, for a new session or for `stored`, whose model and
+    /// provider are used again unless the flags say otherwise.
+    ///
+    /// # Errors
+    /// If the configuration or the rehearsal provider cannot be used.
+    pub fn services(
+        &self,
+        loaded: Loaded,
+        store: Store,
+        stored: Option<&SessionInfo>,
+    ) -> anyhow::Result<Services> {
+        let config = match stored {
+            Some(info) => self.config_for(loaded, info)?,
+            None => loaded,
+        };
+        let chain = routes(&config.config, &config.vars)?;
+        let first = chain.first();
+        if matches!(first, None | Some(Route::Rehearsal)) {
+            out::note(
+                "note: no provider is configured; this is the rehearsal provider, which is no \
+                 language model (hint: `hermes setup`)",
+            );
+        }
+        let env = Arc::new(SystemEnv::new(&config.config.timezone));
+        let (home, vars) = (self.home.clone(), Arc::new(self.vars.clone()));
+        Ok(Services::new(home, Arc::new(config.config), store, env, vars, &chain)?)
+    }
+
+    /// The configuration with the session's own model and provider, where they can still be
+    /// reached.
+    fn config_for(&self, loaded: Loaded, info: &SessionInfo) -> anyhow::Result<Loaded> {
+        if self.talk.model.is_some() || self.talk.provider.is_some() {
+            return Ok(loaded);
+        }
+        // A session that began on the rehearsal provider goes on with a real one once there is one.
+        if info.provider == "rehearsal" {
+            return Ok(loaded);
+        }
+        let own = self.config_with(&Overrides {
+            model: Some(info.model.clone()),
+            provider: Some(info.provider.clone()),
+            cwd: self.talk.cwd.clone(),
+            ..Overrides::default()
+        })?;
+        match routes(&own.config, &own.vars) {
+            Ok(_) => Ok(own),
+            Err(error) => {
+                out::note(format!(
+                    "warning: the session's provider {} cannot be used any more ({error}); the \
+                     configured one takes its place",
+                    info.provider
+                ));
+                Ok(loaded)
+            }
+        }
+    }
+}

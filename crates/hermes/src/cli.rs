@@ -1,0 +1,306 @@
+//! Every flag and command, with its help. Parsing only; what is done with it is in `commands`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An agent runtime that can prove what the model saw.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hermes",
+    version,
+    about = "An agent runtime that can prove what the model saw.",
+    after_help = "Without a command hermes starts a conversation. Without a configured provider it \
+                  talks to the built-in rehearsal provider, which is no language model.\n\nFirst \
+                  steps: hermes tour, hermes setup, hermes chat -q \"hello\", hermes requests list"
+)]
+pub struct Cli {
+    /// How to hold a conversation.
+    #[command(flatten)]
+    pub talk: Talk,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Flags of a conversation, with and without the word `chat`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Talk {
+    /// Say TEXT, print only the answer, exit ("-" reads standard input).
+    #[arg(short = 'z', long, value_name = "TEXT")]
+    pub oneshot: Option<String>,
+    /// Take up a stored session: id, unique prefix, title, or "latest".
+    #[arg(short, long, value_name = "SESSION", global = true)]
+    pub resume: Option<String>,
+    /// Take up the latest session of this workspace.
+    #[arg(short = 'c', long = "continue", global = true)]
+    pub continue_latest: bool,
+    /// Work in this folder.
+    #[arg(long, visible_alias = "in", value_name = "DIR", global = true)]
+    pub cwd: Option<PathBuf>,
+    /// Use this model.
+    #[arg(short, long, value_name = "MODEL", global = true)]
+    pub model: Option<String>,
+    /// Use this provider.
+    #[arg(long, value_name = "NAME", global = true)]
+    pub provider: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Hold a conversation, or say one thing with -q.
+    Chat(Chat),
+    /// Run a real session in a temporary home and prove what was sent.
+    Tour {
+        /// Keep the temporary home and say where it is.
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Find a model server on this machine, or ask for one, and write the configuration.
+    Setup(Setup),
+    /// List, show, export and delete stored sessions.
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// List, show, rebuild, verify and compare the requests that were sent.
+    #[command(subcommand)]
+    Requests(Requests),
+    /// Show what the last request of a session was made of.
+    Context(Context),
+    /// Show and change the configuration.
+    #[command(subcommand)]
+    Config(Config),
+    /// Look for whatever is wrong or surprising with this home.
+    Doctor {
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The built-in model server that is no language model.
+    #[command(subcommand)]
+    Rehearse(Rehearse),
+    /// Print a completion script.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Parts of this program's own workshop.
+    #[command(subcommand, hide = true)]
+    Internal(Internal),
+}
+
+/// One conversation.
+#[derive(Debug, Default, Args)]
+pub struct Chat {
+    /// Say TEXT, print the answer, exit ("-" reads standard input).
+    #[arg(short, long, value_name = "TEXT")]
+    pub query: Option<String>,
+    /// Print one JSON object with answer, session, requests and usage.
+    #[arg(long)]
+    pub json: bool,
+    /// Print only the answer.
+    #[arg(short = 'Q', long)]
+    pub quiet: bool,
+    /// Send an image with the message.
+    #[arg(long, value_name = "FILE")]
+    pub image: Vec<PathBuf>,
+}
+
+/// Finding a model.
+#[derive(Debug, Args)]
+pub struct Setup {
+    /// Base URL of an OpenAI-compatible server, such as http://127.0.0.1:11434/v1.
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Name of the environment variable that holds the key; the key itself is never a flag.
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Ask nothing; fail where an answer would be needed.
+    #[arg(long)]
+    pub non_interactive: bool,
+}
+
+/// Stored sessions.
+#[derive(Debug, Subcommand)]
+pub enum Sessions {
+    /// List sessions, newest first.
+    List {
+        /// At most this many.
+        #[arg(short = 'n', long, default_value_t = 20)]
+        limit: usize,
+        /// Only those of this workspace.
+        #[arg(long)]
+        here: bool,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one session with its messages.
+    Show {
+        /// Id, unique prefix, title, or "latest".
+        session: String,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a session as data.
+    Export {
+        /// Id, unique prefix, title, or "latest".
+        #[arg(long, value_name = "SESSION")]
+        session_id: String,
+        /// The form.
+        #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+        format: Format,
+        /// Where to write; "-" is standard output.
+        #[arg(default_value = "-")]
+        output: PathBuf,
+    },
+    /// Delete sessions with everything that belongs to them.
+    Delete {
+        /// Ids, unique prefixes or titles.
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+        /// Print the receipt as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object on one line, with all messages.
+    Jsonl,
+}
+
+/// Requests that were sent.
+#[derive(Debug, Subcommand)]
+pub enum Requests {
+    /// List requests, newest first.
+    List {
+        /// Only those of this session.
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+        /// At most this many.
+        #[arg(short = 'n', long, default_value_t = 20)]
+        limit: usize,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what is known of one request.
+    Show {
+        /// Id or unique prefix.
+        request: String,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the exact bytes of a request's body.
+    Body {
+        /// Id or unique prefix.
+        request: String,
+    },
+    /// Rebuild bodies and compare digests.
+    Verify {
+        /// Ids or unique prefixes.
+        #[arg(required_unless_present_any = ["all", "session"])]
+        requests: Vec<String>,
+        /// Every request in the store.
+        #[arg(long)]
+        all: bool,
+        /// Every request of this session.
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what changed from one request to another.
+    Diff {
+        /// Id or unique prefix.
+        a: String,
+        /// Id or unique prefix.
+        b: String,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What a request was made of.
+#[derive(Debug, Args)]
+pub struct Context {
+    /// Id, unique prefix, title, or "latest".
+    #[arg(default_value = "latest")]
+    pub session: String,
+    /// List every part instead of groups.
+    #[arg(long)]
+    pub all: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The configuration.
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Print the configuration in force, secrets left out.
+    Show {
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one value.
+    Get {
+        /// Dotted key, such as model.default.
+        key: String,
+    },
+    /// Change one value in config.yaml; comments and order stay.
+    Set {
+        /// Dotted key, such as model.default.
+        key: String,
+        /// The value; lists and mappings as JSON or YAML.
+        value: String,
+    },
+    /// Print where the configuration is.
+    Path,
+    /// Check the configuration and print the effective provider chain.
+    Check,
+}
+
+/// The rehearsal provider.
+#[derive(Debug, Subcommand)]
+pub enum Rehearse {
+    /// Serve the chat-completions wire on the loopback until stopped.
+    Serve {
+        /// Port; 0 lets the system choose one.
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+        /// Replies to give before it answers by itself.
+        #[arg(long, value_name = "FILE")]
+        script: Option<PathBuf>,
+        /// Write every body that arrives to this file, one JSON line each.
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
+    },
+}
+
+/// Workshop commands.
+#[derive(Debug, Subcommand)]
+pub enum Internal {
+    /// Print one of the generated tables of the guide.
+    Tables {
+        /// `exit-codes`, `sources` or `commands`.
+        name: String,
+    },
+    /// Store a session of this many messages, for benchmarks.
+    SeedSession {
+        /// Number of messages.
+        #[arg(long, default_value_t = 800)]
+        messages: usize,
+    },
+}

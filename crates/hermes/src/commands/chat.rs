@@ -1,0 +1,216 @@
+//! `hermes`, `hermes chat` and `hermes -z`: a conversation, or one thing said in it.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use hermes_agent::{Cancel, Conversation, Image, Services, StartOptions, TurnReport, UserInput};
+use hermes_core::{RequestId, TurnOutcome, Usage};
+use hermes_store::OpenMode;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::cli::Chat;
+use crate::exit::{Exit, Failure};
+use crate::render::{Screen, Show};
+use crate::{approve, out, repl};
+
+/// `hermes` without a command.
+///
+/// # Errors
+/// If the conversation cannot be held.
+pub fn talk(app: &App) -> anyhow::Result<Exit> {
+    match &app.talk.oneshot {
+        Some(text) => once(app, &said(text)?, Vec::new(), Answer::Quiet),
+        None => chat(app, Chat::default()),
+    }
+}
+
+/// `hermes chat`.
+///
+/// # Errors
+/// If the conversation cannot be held.
+pub fn chat(app: &App, flags: Chat) -> anyhow::Result<Exit> {
+    let form = match (flags.json, flags.quiet) {
+        (true, _) => Answer::Json,
+        (false, true) => Answer::Quiet,
+        (false, false) => Answer::Streamed,
+    };
+    let images = flags.image.iter().map(|path| image(path)).collect::<Result<Vec<_>, _>>()?;
+    match &flags.query {
+        Some(text) => once(app, &said(text)?, images, form),
+        // Piped text is one message.
+        None if !io::stdin().is_terminal() => once(app, &said("-")?, images, form),
+        None if form == Answer::Json => Err(Failure::new(
+            Exit::Usage,
+            "--json needs a message; hint: give one with -q TEXT, or pipe it in",
+        )
+        .into()),
+        None => repl::run(app),
+    }
+}
+
+/// How the answer of one turn is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Streamed,
+    Quiet,
+    Json,
+}
+
+/// The `--json` form of one turn.
+#[derive(Serialize)]
+struct TurnJson<'a> {
+    session_id: &'a str,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    answer: &'a str,
+    requests: Vec<&'a str>,
+    usage: Usage,
+}
+
+/// Says one thing and prints the answer.
+fn once(app: &App, text: &str, images: Vec<Image>, form: Answer) -> anyhow::Result<Exit> {
+    let (services, mut conversation) = open(app)?;
+    let show = if form == Answer::Streamed { Show::Everything } else { Show::AnswerOnly };
+    let screen = Screen::new(show, services.config.display.show_reasoning);
+    let cancel = Cancel::default();
+    let input = UserInput { text: text.to_owned(), images };
+    let report = runtime()?.block_on(async {
+        let stop = cancel.clone();
+        let turn = conversation.turn(&services, input, &screen, &cancel);
+        tokio::pin!(turn);
+        loop {
+            tokio::select! {
+                report = &mut turn => break report,
+                signal = tokio::signal::ctrl_c() => {
+                    signal.ok();
+                    stop.cancel();
+                }
+            }
+        }
+    })?;
+    conversation.release()?;
+    services.store.close();
+    match form {
+        Answer::Streamed => out::note(format!(
+            "\nsession {} (hint: hermes --resume {} goes on with it)",
+            report.session, report.session
+        )),
+        Answer::Quiet if report.outcome == TurnOutcome::Answered => out::line(&report.answer)?,
+        Answer::Quiet => {}
+        Answer::Json => out::json(&json(&report))?,
+    }
+    ended(&report)
+}
+
+/// The exit code of a turn; a failure is told on stderr.
+fn ended(report: &TurnReport) -> anyhow::Result<Exit> {
+    match &report.outcome {
+        TurnOutcome::Answered => Ok(Exit::Ok),
+        TurnOutcome::Interrupted => Ok(Exit::Interrupted),
+        TurnOutcome::Failed(why) => Err(Failure::new(Exit::Provider, why.clone()).into()),
+        TurnOutcome::LimitReached(calls) => Err(Failure::new(
+            Exit::Provider,
+            format!(
+                "the turn was ended after {calls} model calls; hint: go on with another message, \
+                 or raise agent.max_turns"
+            ),
+        )
+        .into()),
+    }
+}
+
+fn json(report: &TurnReport) -> TurnJson<'_> {
+    let (outcome, error) = match &report.outcome {
+        TurnOutcome::Answered => ("answered", None),
+        TurnOutcome::Interrupted => ("interrupted", None),
+        TurnOutcome::Failed(why) => ("failed", Some(why.clone())),
+        TurnOutcome::LimitReached(calls) => {
+            ("limit_reached", Some(format!("{calls} model calls in one turn")))
+        }
+    };
+    TurnJson {
+        session_id: report.session.as_str(),
+        outcome,
+        error,
+        answer: &report.answer,
+        requests: report.requests.iter().map(RequestId::as_str).collect(),
+        usage: report.usage,
+    }
+}
+
+/// Opens the store and the conversation that the flags ask for.
+///
+/// # Errors
+/// If configuration, store or session cannot be used.
+pub fn open(app: &App) -> anyhow::Result<(Services, Conversation)> {
+    let loaded = app.config()?;
+    let store = app.store(OpenMode::ReadWrite)?;
+    let stored = app.wanted_session(&store)?;
+    let configured = loaded.config.terminal.cwd.clone();
+    let folder = stored.as_ref().and_then(|info| info.cwd.as_deref());
+    let options = StartOptions {
+        workspace: app.workspace(&configured, folder)?,
+        platform: "cli".to_owned(),
+        approver: approve::approver(),
+        caller: None,
+        tools: None,
+    };
+    let services = app.services(loaded, store, stored.as_ref())?;
+    let conversation = match &stored {
+        Some(info) => Conversation::resume(&services, info, options)?,
+        None => Conversation::start(&services, options)?,
+    };
+    for warning in conversation.warnings() {
+        out::note(format!("warning: {warning}"));
+    }
+    Ok((services, conversation))
+}
+
+/// The runtime of a process that holds one conversation: one thread is enough.
+///
+/// # Errors
+/// If the system refuses.
+pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime did not start")
+}
+
+/// The text itself, or standard input for "-".
+fn said(text: &str) -> anyhow::Result<String> {
+    if text != "-" {
+        return Ok(text.to_owned());
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).context("standard input cannot be read")?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// First bytes and media type of the images that chat-completions endpoints take.
+const IMAGE_TYPES: &[(&[u8], &str)] = &[
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"RIFF", "image/webp"),
+];
+
+fn image(path: &Path) -> anyhow::Result<Image> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let media_type = IMAGE_TYPES
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map(|(_, media_type)| (*media_type).to_owned())
+        .ok_or_else(|| {
+            Failure::new(
+                Exit::Usage,
+                format!("{} is no PNG, JPEG, GIF or WebP image", path.display()),
+            )
+        })?;
+    Ok(Image { media_type, bytes })
+}

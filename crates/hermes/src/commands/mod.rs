@@ -1,0 +1,46 @@
+//! One module per command; this one only chooses.
+
+pub mod chat;
+mod config;
+pub mod context;
+mod doctor;
+mod internal;
+mod rehearse;
+mod requests;
+mod sessions;
+mod setup;
+mod tour;
+
+use clap::CommandFactory as _;
+
+use crate::app::App;
+use crate::cli::{Cli, Command};
+use crate::exit::Exit;
+
+/// Does what the command line asks for.
+///
+/// # Errors
+/// Whatever went wrong, with its place and a hint.
+pub fn run(cli: Cli) -> anyhow::Result<Exit> {
+    let Cli { talk, command } = cli;
+    let app = |talk| App::new(talk);
+    match command {
+        None => chat::talk(&app(talk)?),
+        Some(Command::Chat(flags)) => chat::chat(&app(talk)?, flags),
+        Some(Command::Tour { keep }) => tour::run(keep),
+        Some(Command::Setup(flags)) => setup::run(&app(talk)?, &flags),
+        Some(Command::Sessions(command)) => sessions::run(&app(talk)?, command),
+        Some(Command::Requests(command)) => requests::run(&app(talk)?, command),
+        Some(Command::Context(flags)) => context::run(&app(talk)?, &flags),
+        Some(Command::Config(command)) => config::run(&app(talk)?, command),
+        Some(Command::Doctor { json }) => doctor::run(&app(talk)?, json),
+        Some(Command::Rehearse(command)) => rehearse::run(command),
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "hermes", &mut script);
+            crate::out::raw(script)?;
+            Ok(Exit::Ok)
+        }
+        Some(Command::Internal(command)) => internal::run(talk, command),
+    }
+}

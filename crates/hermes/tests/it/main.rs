@@ -1,0 +1,13 @@
+//! End-to-end tests: the built binary in a temporary home against the rehearsal provider.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod cases;
+mod config;
+mod doctor;
+mod kill;
+mod oneshot;
+mod repl;
+mod rig;
+mod setup;
+mod terminal;
+mod tour;

@@ -1,0 +1,126 @@
+//! One thing said and answered: forms of output, resume, proof, deletion.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::rig::{Ran, Rig, serve};
+
+#[test]
+fn quiet_output_is_the_answer_alone_and_the_rehearsal_says_what_it_is_on_stderr() {
+    let rig = Rig::new();
+    let ran = rig.run(["-z", "hello"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("no language model"), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("session "), "{}", ran.stdout);
+    assert!(!ran.stdout.trim().is_empty());
+}
+
+#[test]
+fn piped_text_is_the_message() {
+    let rig = Rig::new();
+    let mut child = rig
+        .command(["chat", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"what can you see of PIPED-WORD\n").unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(value["outcome"], "answered");
+    let session = value["session_id"].as_str().unwrap();
+    let shown = rig.ok(["sessions", "show", session]);
+    assert!(shown.contains("what can you see of PIPED-WORD"), "{shown}");
+}
+
+#[test]
+fn a_conversation_uses_tools_is_found_in_the_store_and_every_request_verifies() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    rig.file("note.txt", "the keeper is Amaranth\n");
+    let first = rig.json(["chat", "--json", "-q", "read note.txt"]);
+    let session = first["session_id"].as_str().unwrap();
+    assert!(first["requests"].as_array().unwrap().len() >= 2, "{first}");
+
+    let second = rig.json(["chat", "--json", "--resume", session, "-q", "hello again"]);
+    assert_eq!(second["session_id"], session);
+    let third = rig.json(["chat", "--json", "-c", "-q", "and again"]);
+    assert_eq!(third["session_id"], session);
+
+    let export = rig.ok(["sessions", "export", "--session-id", session, "--format", "jsonl", "-"]);
+    assert_eq!(export.lines().count(), 1);
+    let row: Value = serde_json::from_str(&export).unwrap();
+    assert!(row["messages"].as_array().unwrap().len() >= 8, "{row}");
+    assert!(export.contains("Amaranth"));
+
+    let requests = rig.json(["requests", "list", "--json", "-n", "100"]);
+    let requests = requests.as_array().unwrap();
+    assert_eq!(requests.len(), server.received().len());
+    for (request, received) in requests.iter().rev().zip(server.received()) {
+        let id = request["id"].as_str().unwrap();
+        let body = rig.command(["requests", "body", id]).output().unwrap();
+        assert!(body.stdout == received, "request {id} was rebuilt differently");
+    }
+    let verified = rig.json(["requests", "verify", "--all", "--json"]);
+    for verdict in verified.as_array().unwrap() {
+        assert_eq!(verdict["verdict"], "verified", "{verdict}");
+    }
+
+    rig.ok(["sessions", "delete", session, "--yes"]);
+    let ran = rig.run(["requests", "verify", "--all", "--json"]);
+    assert_eq!(ran.code, 0);
+    let deleted: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(deleted.as_array().unwrap().len(), requests.len());
+    for verdict in deleted.as_array().unwrap() {
+        assert_eq!(verdict["verdict"], "deleted", "{verdict}");
+    }
+    let body = rig.run(["requests", "body", requests[0]["id"].as_str().unwrap()]);
+    assert!(body.stderr.contains("deleted session"), "{}", body.stderr);
+}
+
+#[test]
+fn an_unknown_session_is_named_with_its_own_exit_code() {
+    let rig = Rig::new();
+    for args in [
+        &["sessions", "show", "nothing-like-this"][..],
+        &["chat", "--resume", "nothing-like-this", "-q", "x"],
+        &["requests", "show", "r00"],
+    ] {
+        let ran = rig.run(args);
+        assert_eq!(ran.code, 6, "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: "), "{args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_broken_configuration_stops_the_start_with_its_place_and_is_left_alone() {
+    let rig = Rig::new();
+    let broken = "model:\n  default: x\napprovals:\n\tdeny: ['rm *']\n";
+    rig.config(broken);
+    let ran = rig.run(["-z", "hello"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("config.yaml:4:"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+    let set = rig.run(["config", "set", "model.default", "y"]);
+    assert_eq!(set.code, 3, "{}", set.stderr);
+    assert_eq!(std::fs::read_to_string(rig.home().join("config.yaml")).unwrap(), broken);
+}
+
+#[test]
+fn nothing_runs_unasked_without_a_terminal() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "approvals:\n  allow:\n    - echo allowed-by-text\n");
+    rig.ok(["-z", "run touch made-by-command"]);
+    assert!(!rig.work().join("made-by-command").exists());
+    let allowed = rig.json(["chat", "--json", "-q", "run echo allowed-by-text"]);
+    let session = allowed["session_id"].as_str().unwrap();
+    let row: Value =
+        serde_json::from_str(&rig.ok(["sessions", "export", "--session-id", session])).unwrap();
+    let tool = row["messages"].as_array().unwrap().iter().find(|m| m["role"] == "tool").unwrap();
+    assert!(tool["content"].as_str().unwrap().contains("allowed-by-text"), "{tool}");
+}
