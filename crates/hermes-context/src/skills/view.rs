@@ -174,16 +174,17 @@ pub fn view(skill: &Skill, file: Option<&str>, offset: usize) -> Result<SkillVie
         Ok((_, body)) if is_body => body,
         _ => &source.text,
     };
-    let screened = threat::screen(body);
+    // Pages end at line ends, so that no line is scanned in halves.
+    let total = body.chars().count();
+    let (page, next_offset) = page(body, offset);
+    let screened = threat::screen(&page);
     let mut warnings: Vec<String> =
         source.notes.iter().map(|note| format!("{}: {note}", path.display())).collect();
     warnings.extend(crate::project::threat_warnings(&path, &screened));
-    let total = screened.text.chars().count();
-    let (text, next_offset) = page(&screened.text, offset);
     Ok(SkillView {
         name: skill.name.clone(),
         file: file.to_owned(),
-        text,
+        text: screened.text,
         offset,
         next_offset,
         total,

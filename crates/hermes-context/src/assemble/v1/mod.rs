@@ -29,7 +29,7 @@ mod filler {
     );
     pub(super) const UNANSWERED: (&str, &str) = ("unanswered", "(No answer was recorded.)");
     pub(super) const SUMMARISED: (&str, &str) =
-        ("summarised", "(The answer is part of the summary that follows.)");
+        ("summarised", "(What came of this is in the summary that follows.)");
     pub(super) const CONTINUED: (&str, &str) = ("continued", "(Continuing.)");
     pub(super) const TOOL_IMAGES: (&str, &str) =
         ("tool_images", "[images returned by the tools above]");
@@ -92,7 +92,9 @@ impl<'a> Renderer<'a> {
             Border::Unanswered => self.close_unanswered(),
             Border::Summarised => {
                 self.flush();
-                self.fill(Role::Assistant, filler::SUMMARISED);
+                if self.profile.alternate {
+                    self.fill(Role::Assistant, filler::SUMMARISED);
+                }
             }
         }
         let open = self.open.get_or_insert_with(|| OpenUser {
@@ -109,12 +111,13 @@ impl<'a> Renderer<'a> {
 
     fn border(&self, row: &Row, spoken: bool) -> Border {
         let Some(open) = &self.open else { return Border::Join };
-        if open.turn == row.turn || open.first_spoken.is_none() {
+        if open.first_spoken.is_none() {
             Border::Join
-        } else if spoken {
-            Border::Unanswered
-        } else if parts::has_summary(row) {
+        } else if !spoken && parts::has_summary(row) {
+            // What answered the message is covered by the summary.
             Border::Summarised
+        } else if spoken && open.turn != row.turn {
+            Border::Unanswered
         } else {
             Border::Join
         }
