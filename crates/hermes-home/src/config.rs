@@ -20,8 +20,10 @@ pub use sections::{
     SessionsConfig, SkillsConfig, TerminalConfig, ToolOutputConfig,
 };
 
-use crate::yaml::Datum;
 use read::section;
+use secrecy::SecretString;
+
+use crate::yaml::Datum;
 
 section! {
     /// All settings that are in force.
@@ -110,6 +112,24 @@ section! {
 }
 
 impl Config {
+    /// Every secret in the settings.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = SecretString> {
+        let providers = self.providers.values().chain(&self.custom_providers);
+        let headers = providers
+            .clone()
+            .map(|provider| &provider.headers)
+            .chain([&self.model.headers])
+            .flatten()
+            .filter(|(name, _)| crate::redact::is_secret_name(name))
+            .map(|(_, value)| SecretString::from(value.clone()));
+        let keys = [&self.model.api_key, &self.delegation.api_key]
+            .into_iter()
+            .chain(providers.map(|provider| &provider.api_key))
+            .chain(self.fallback_providers.iter().map(|fallback| &fallback.api_key))
+            .chain(self.auxiliary.tasks.values().map(|task| &task.api_key));
+        keys.flatten().cloned().chain(headers).collect::<Vec<_>>().into_iter()
+    }
+
     /// Every setting with its value, by key.
     pub fn settings(&self) -> Vec<Setting> {
         let mut out = Vec::new();

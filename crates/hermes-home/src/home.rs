@@ -45,6 +45,20 @@ pub enum HomeReason {
     },
 }
 
+impl HomeReason {
+    /// What the person should be told once, if anything.
+    pub fn notice(&self, home: &Home) -> Option<String> {
+        match self {
+            Self::Variable | Self::Default => None,
+            Self::BesidePython { python_home } => Some(format!(
+                "{} belongs to the Python Hermes Agent and is left alone; {} is used\nhint: `hermes import` will copy the old home once it is available; HERMES_HOME names another folder",
+                python_home.display(),
+                home.root().display()
+            )),
+        }
+    }
+}
+
 #[cfg(windows)]
 const HOME_VARIABLE: &str = "USERPROFILE";
 #[cfg(not(windows))]
@@ -197,8 +211,12 @@ fn is_python_home(root: &Path) -> Result<bool, HomeError> {
     is_python_store(&path).map_err(|source| HomeError::Io { path, source })
 }
 
-/// Whether the file is an SQLite store of the Python program: it has no `application_id`, and the
-/// text of its schema, or of a write-ahead log that holds it still, names `schema_version`.
+/// `application_id` of the Python program's newer stores; its older ones have none.
+const PYTHON_APPLICATION_ID: u32 = 0x4c43_97b9;
+
+/// Whether the file is an SQLite store of the Python program: its `application_id` says so, or is
+/// not ours and the text of its schema, or of a write-ahead log that holds it still, names
+/// `schema_version`.
 ///
 /// # Errors
 /// If the file is there but cannot be read.
@@ -223,8 +241,10 @@ pub fn is_python_store(path: &Path) -> io::Result<bool> {
     if !header.starts_with(b"SQLite format 3\0") {
         return Ok(false);
     }
-    if header[68..72] != [0; 4] {
-        return Ok(false);
+    match u32::from_be_bytes([header[68], header[69], header[70], header[71]]) {
+        STORE_APPLICATION_ID => return Ok(false),
+        PYTHON_APPLICATION_ID => return Ok(true),
+        _ => {}
     }
     Ok(names_schema_version(path, WINDOW)?
         || names_schema_version(&with_suffix(path, "-wal"), WINDOW)?)

@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::config::read::{Read as _, Reader};
 use crate::config::{Config, UnknownKey};
+use secrecy::ExposeSecret as _;
+
 use crate::dotenv::{DotEnv, EnvProblem};
 use crate::fsio::{self, Encoding};
+use crate::redact::Redactor;
 use crate::vars::{VarSource, Vars};
 use crate::yaml;
 use crate::{ConfigError, Home, Place, Problem, ProcessVars};
@@ -119,6 +122,21 @@ pub struct Loaded {
     pub vars: Vars,
     /// What a person should know.
     pub report: ConfigReport,
+}
+
+impl Loaded {
+    /// A redactor that knows every secret in the settings and the variables; one that masks nothing
+    /// if `security.redact_secrets` is off. Keys that commands print are to be added to it.
+    pub fn redactor(&self) -> Redactor {
+        if !self.config.security.redact_secrets {
+            return Redactor::off();
+        }
+        let mut redactor = Redactor::new(self.vars.secrets());
+        for secret in self.config.secrets() {
+            redactor.add(secret.expose_secret());
+        }
+        redactor
+    }
 }
 
 /// Loads the settings of a home. A missing file is the defaults.
@@ -312,8 +330,8 @@ fn apply_variables(
         };
         let switch = || yaml_switch(value).ok_or_else(|| wanted_switch(&wrong));
         match *key {
-            "model.default" => value.clone_into(&mut config.model.default),
-            "model.provider" => value.clone_into(&mut config.model.provider),
+            "model.default" => crate::routes::choose_model(&mut config.model, value),
+            "model.provider" => crate::routes::choose_provider(&mut config.model, value),
             "terminal.cwd" => value.clone_into(&mut config.terminal.cwd),
             "timezone" => value.clone_into(&mut config.timezone),
             "agent.max_turns" => {
@@ -393,15 +411,11 @@ fn wanted_switch(wrong: &dyn Fn(&str) -> ConfigError) -> ConfigError {
 
 fn apply_flags(config: &mut Config, overrides: &Overrides, report: &mut ConfigReport) {
     if let Some(provider) = &overrides.provider {
-        // The file's address and key belong to the file's provider.
-        if *provider != config.model.provider {
-            crate::routes::forget_endpoint(&mut config.model);
-        }
-        config.model.provider.clone_from(provider);
+        crate::routes::choose_provider(&mut config.model, provider);
         take(report, "model.provider", SettingSource::Flag("--provider"));
     }
     if let Some(model) = &overrides.model {
-        config.model.default.clone_from(model);
+        crate::routes::choose_model(&mut config.model, model);
         take(report, "model.default", SettingSource::Flag("--model"));
     }
     if let Some(base_url) = &overrides.base_url {

@@ -582,16 +582,31 @@ pub(crate) fn apply_variables(
     }
 }
 
-/// Clears what belongs to the endpoint of the settings when another provider is chosen from
-/// outside: its address and key must not go along.
-pub(crate) fn forget_endpoint(model: &mut ModelConfig) {
-    *model = ModelConfig {
-        default: std::mem::take(&mut model.default),
-        provider: std::mem::take(&mut model.provider),
-        max_tokens: model.max_tokens,
-        temperature: model.temperature,
-        ..ModelConfig::default()
+/// Takes a provider from outside the settings. If it is another one, what belongs to the endpoint
+/// of the settings is cleared: its address and key must not go along.
+pub(crate) fn choose_provider(model: &mut ModelConfig, provider: &str) {
+    let plain = |name: &str| match name.trim().to_lowercase() {
+        name if name.is_empty() || name == "auto" => CUSTOM.to_owned(),
+        name => name,
     };
+    if plain(&model.provider) != plain(provider) {
+        *model = ModelConfig {
+            default: std::mem::take(&mut model.default),
+            max_tokens: model.max_tokens,
+            temperature: model.temperature,
+            ..ModelConfig::default()
+        };
+    }
+    provider.trim().clone_into(&mut model.provider);
+}
+
+/// Takes a model from outside the settings. The context window of the settings is that of their
+/// own model.
+pub(crate) fn choose_model(model: &mut ModelConfig, name: &str) {
+    if !model.default.is_empty() && model.default != name {
+        model.context_length = None;
+    }
+    name.trim().clone_into(&mut model.default);
 }
 
 #[cfg(test)]

@@ -23,18 +23,47 @@ impl SystemEnv {
 
     /// Whether a time zone's name is known on this system.
     pub fn knows_timezone(name: &str) -> bool {
-        TimeZone::get(name.trim()).is_ok()
+        named_zone(name.trim()).is_some()
     }
 
     fn zone(&self) -> &TimeZone {
         self.zone.get_or_init(|| {
-            self.name
-                .as_deref()
-                .and_then(|name| TimeZone::get(name).ok())
-                .or_else(|| TimeZone::try_system().ok())
-                .unwrap_or(TimeZone::UTC)
+            self.name.as_deref().and_then(named_zone).or_else(system_zone).unwrap_or(TimeZone::UTC)
         })
     }
+}
+
+/// The zone of an IANA name. Its file is read where it usually lies; asking the library first would
+/// look through the data base of all zones: 1.1 ms instead of 0.03 ms.
+fn named_zone(name: &str) -> Option<TimeZone> {
+    #[cfg(unix)]
+    {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+');
+        if name.bytes().all(plain) && !name.starts_with('/') {
+            let bytes = std::fs::read(format!("/usr/share/zoneinfo/{name}")).ok();
+            if let Some(zone) = bytes.and_then(|bytes| TimeZone::tzif(name, &bytes).ok()) {
+                return Some(zone);
+            }
+        }
+    }
+    TimeZone::get(name).ok()
+}
+
+/// The zone of `TZ` or of the system.
+fn system_zone() -> Option<TimeZone> {
+    // Without `TZ` the system's zone file says all that is needed.
+    #[cfg(unix)]
+    if let Some(name) = std::env::var("TZ").ok().filter(|name| !name.is_empty()) {
+        if let Some(zone) = named_zone(name.trim_start_matches(':')) {
+            return Some(zone);
+        }
+    } else {
+        let local = std::fs::read("/etc/localtime").ok();
+        if let Some(zone) = local.and_then(|bytes| TimeZone::tzif("Local", &bytes).ok()) {
+            return Some(zone);
+        }
+    }
+    TimeZone::try_system().ok()
 }
 
 impl Env for SystemEnv {

@@ -71,6 +71,9 @@ const PREFIXES: &[Prefix] = &[
     alnum("AGE-SECRET-KEY-1", 20),
 ];
 
+/// Shortest key of the shapes above that holds no dot or colon.
+const SHORTEST: usize = 13;
+
 /// Headers whose value is a secret wherever they stand in a line.
 const HEADERS: &[&str] = &[
     "authorization",
@@ -128,7 +131,12 @@ impl Finder<'_> {
                 b':' => self.user_info(at),
                 b'?' | b'&' => self.parameter(at),
                 _ if byte.is_ascii_alphanumeric() || byte == b'_' => {
-                    let found = self.key_shape(at).or_else(|| self.named(at));
+                    // Most words are too short to be a key and have nothing behind them.
+                    let word = self.run_of(at, is_token_byte);
+                    let shape = word >= SHORTEST
+                        || matches!(self.rest(at + word).first(), Some(b'.' | b':'));
+                    let found = if shape { self.key_shape(at) } else { None }
+                        .or_else(|| self.named(at, word));
                     if found.is_none() {
                         // On to the end of the word.
                         at += self.run_of(at, |b| b.is_ascii_alphanumeric() || b == b'_');
@@ -284,9 +292,9 @@ impl Finder<'_> {
         (likely && !is_placeholder(value)).then_some(from..from + length)
     }
 
-    /// The value behind a name that says that it is a secret. `at` is the start of a word.
-    fn named(&self, at: usize) -> Option<Range<usize>> {
-        let length = self.run_of(at, is_token_byte);
+    /// The value behind a name that says that it is a secret. `at` is the start of a word of
+    /// `length` bytes.
+    fn named(&self, at: usize, length: usize) -> Option<Range<usize>> {
         let name = &self.text[at..at + length];
         let end = at + length;
         if name.eq_ignore_ascii_case("bearer") {

@@ -37,6 +37,9 @@ fn the_default_is_used_unless_its_store_is_the_python_programs() {
         (b"not a database".to_vec(), false),
         (page(STORE_APPLICATION_ID, "CREATE TABLE schema_version"), false),
         (page(0, "CREATE TABLE something"), false),
+        (page(0x1234, "CREATE TABLE something"), false),
+        (page(0x4c43_97b9, ""), true),
+        (page(0x1234, "CREATE TABLE schema_version"), true),
         (page(0, "CREATE TABLE schema_version (version INTEGER NOT NULL)"), true),
     ] {
         fs::write(default.join("state.db"), bytes).unwrap();

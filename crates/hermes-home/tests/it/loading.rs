@@ -168,6 +168,7 @@ fn flag_beats_dotenv_beats_environment_beats_file_and_each_hidden_value_is_named
     let loaded = run(&flags);
     assert_eq!(loaded.config.model.default, "flag");
     assert!(loaded.config.model.base_url.is_empty() && loaded.config.model.api_key.is_none());
+    assert_eq!(loaded.config.model.context_length, None);
     assert_eq!(loaded.report.source("model.default"), SettingSource::Flag("--model"));
     assert!(!format!("{loaded:?}").contains("sk-test-not-a-key"));
 }

@@ -58,3 +58,17 @@ fn b117_ids_digests_and_words_stay() {
     let json = serde_json::to_string(&text).unwrap();
     assert_eq!(redact(&json), json);
 }
+
+#[test]
+fn every_secret_of_the_settings_is_known_to_the_redactor() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "model: {default: m, base_url: 'http://h/v1', api_key: plainwordone}\nproviders: {b: {base_url: 'http://b/v1', api_key: plainwordtwo, headers: {x-api-key: plainwordthree}}}\n";
+    let home = crate::home_with(folder.path(), config, "OTHER_TOKEN=plainwordfour\n");
+    let loaded = crate::loaded(&home).unwrap();
+    let text = "plainwordone plainwordtwo plainwordthree plainwordfour plainwordfive";
+    let masked = "[redacted] [redacted] [redacted] [redacted] plainwordfive";
+    assert_eq!(loaded.redactor().redact(text), masked);
+    let home =
+        crate::home_with(folder.path(), &format!("{config}security: {{redact_secrets: no}}\n"), "");
+    assert_eq!(crate::loaded(&home).unwrap().redactor().redact(text), text);
+}

@@ -89,6 +89,32 @@ fn a_file_that_is_broken_or_would_be_is_not_written() {
 }
 
 #[test]
+fn the_mark_and_line_ends_of_a_file_are_kept_and_other_encodings_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home_with(folder.path(), "\u{feff}# top\r\nterminal:\r\n  timeout: 5\r\n", "");
+    set_in(&home, "terminal.cwd", "/x").unwrap();
+    assert_eq!(text(&home), "\u{feff}# top\r\nterminal:\r\n  timeout: 5\r\n  cwd: /x\r\n");
+    let wide: Vec<u8> = "\u{feff}a: 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    fs::write(home.config_path(), &wide).unwrap();
+    assert!(set_in(&home, "a", "2").unwrap_err().contains("UTF-16"));
+    assert_eq!(fs::read(home.config_path()).unwrap(), wide);
+}
+
+#[test]
+fn a_receipt_says_when_the_model_sees_it_and_what_hides_it() {
+    use hermes_core::Refresh;
+    let folder = tempfile::tempdir().unwrap();
+    let home = home_with(folder.path(), "", "");
+    let process = crate::vars(&[("HERMES_MODEL", "outer")]);
+    let receipt = set(&home, &Vars::of_process(&process), "model.default", "x").unwrap();
+    assert_eq!(receipt.hidden_by.unwrap().to_string(), "HERMES_MODEL (the environment)");
+    assert_eq!(receipt.reaches_model, Refresh::NextSession);
+    let receipt = set_in(&home, "memory.memory_char_limit", "1000").unwrap();
+    assert!(receipt.reaches_model == Refresh::NextSession && receipt.sentence.contains("/refresh"));
+    assert_eq!(set_in(&home, "terminal.timeout", "5").unwrap().reaches_model, Refresh::Never);
+}
+
+#[test]
 fn secrets_go_to_the_dotenv_and_are_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let home = home_with(folder.path(), "", "# keys\nA=1\n");
