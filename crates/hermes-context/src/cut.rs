@@ -101,6 +101,8 @@ fn ceil_line(text: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -109,7 +111,7 @@ mod tests {
     fn the_marker_names_lines_headings_and_sizes() {
         let mut text = String::from("# Top\n");
         for line in 0..20 {
-            text.push_str(&format!("- rule {line:02} of the house\n"));
+            writeln!(text, "- rule {line:02} of the house").unwrap();
             if line == 10 {
                 text.push_str("## Middle\n");
             }

@@ -226,8 +226,8 @@ pub(crate) fn threat_warnings(path: &Path, screened: &threat::Screened) -> Vec<S
 
 /// Own files and Cursor rules may start with a YAML header, which is not for the model.
 fn without_frontmatter<'a>(path: &Path, text: &'a str) -> &'a str {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let has_header = matches!(name, ".hermes.md" | "HERMES.md") || name.ends_with(".mdc");
+    let is_own = path.file_name().is_some_and(|name| name == ".hermes.md" || name == "HERMES.md");
+    let has_header = is_own || path.extension().is_some_and(|extension| extension == "mdc");
     match crate::skills::frontmatter::split(text) {
         Ok((_, body)) if has_header => body,
         _ => text,

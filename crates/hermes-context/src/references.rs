@@ -167,8 +167,7 @@ fn is_secret(name: &str) -> bool {
     is_env
         || matches!(name.as_str(), ".ssh" | ".gnupg" | ".aws" | ".netrc" | ".pgpass" | ".npmrc")
         || ["id_rsa", "id_ed25519", "id_ecdsa"].contains(&name.as_str())
-        || name.ends_with(".pem")
-        || name.ends_with(".key")
+        || Path::new(&name).extension().is_some_and(|kind| kind == "pem" || kind == "key")
 }
 
 fn file(label: &str, path: &Path, lines: Option<(usize, usize)>) -> Reference {

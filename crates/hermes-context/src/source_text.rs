@@ -184,7 +184,7 @@ pub(crate) fn line_of_bad_byte(bytes: &[u8]) -> usize {
         Ok(_) => bytes,
         Err(error) => &bytes[..error.valid_up_to()],
     };
-    1 + good.iter().filter(|byte| **byte == b'\n').count()
+    good.split(|byte| *byte == b'\n').count()
 }
 
 fn lossy(bytes: &[u8]) -> String {

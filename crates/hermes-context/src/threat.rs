@@ -91,11 +91,11 @@ pub fn screen(text: &str) -> Screened {
         return Screened { text: text.to_owned(), removed: Vec::new(), quoted: Vec::new() };
     }
     spans.sort_by_key(|span| (span.bytes.start, span.bytes.end));
-    let quotes = Quotes::of(text);
+    let marks = Quotes::of(text);
     let mut removed: Vec<(Span, Range<usize>)> = Vec::new();
     let mut quoted = Vec::new();
     for span in spans {
-        if span.quotable && quotes.hold(text, &span.bytes) {
+        if span.quotable && marks.hold(text, &span.bytes) {
             quoted.push(finding(text, &span, &span.bytes));
             continue;
         }

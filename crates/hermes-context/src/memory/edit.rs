@@ -75,7 +75,7 @@ pub(super) fn apply_edits(
     edits: &[Edit],
     path: &Path,
 ) -> Result<Vec<Change>, MemoryError> {
-    let had_entries = !entries.entries.is_empty();
+    let had_entries = !entries.list.is_empty();
     let mut changes = Vec::with_capacity(edits.len());
     for (number, edit) in (1..).zip(edits) {
         let change = match edit {
@@ -88,7 +88,7 @@ pub(super) fn apply_edits(
         };
         changes.push(change);
     }
-    if edits.len() > 1 && had_entries && entries.entries.is_empty() {
+    if edits.len() > 1 && had_entries && entries.list.is_empty() {
         return Err(MemoryError::WouldEmpty);
     }
     Ok(changes)
@@ -115,10 +115,10 @@ fn valid(text: &str, edit: usize, path: &Path) -> Result<String, MemoryError> {
 
 fn add(entries: &mut Entries, text: &str) -> Change {
     let text = text.to_owned();
-    if entries.entries.iter().any(|entry| entry.text == text) {
+    if entries.list.iter().any(|entry| entry.text == text) {
         return Change::AlreadyThere { text };
     }
-    entries.entries.push(Entry::new(&text, entries.newline));
+    entries.list.push(Entry::new(&text, entries.newline));
     Change::Added { text }
 }
 
@@ -128,9 +128,9 @@ fn replace(
     new: &str,
     edit: usize,
 ) -> Result<Change, MemoryError> {
-    let Found { index, part, once } = find(&entries.entries, old, edit)?;
+    let Found { index, part, once } = find(&entries.list, old, edit)?;
     let newline = entries.newline;
-    let entry = &mut entries.entries[index];
+    let entry = &mut entries.list[index];
     let before = entry.text.clone();
     let after = match part {
         None => new.to_owned(),
@@ -147,12 +147,12 @@ fn replace(
 }
 
 fn remove(entries: &mut Entries, old: &str, edit: usize) -> Result<Change, MemoryError> {
-    let Found { index, part, .. } = find(&entries.entries, old, edit)?;
-    let text = entries.entries[index].text.clone();
+    let Found { index, part, .. } = find(&entries.list, old, edit)?;
+    let text = entries.list[index].text.clone();
     if part.is_some() && text.contains('\n') {
         return Err(MemoryError::PartOfEntry { edit, entry: text });
     }
-    entries.entries.remove(index);
+    entries.list.remove(index);
     Ok(Change::Removed { text })
 }
 
@@ -221,6 +221,6 @@ fn closest(texts: &[&str], old: &str) -> Vec<String> {
         .map(|text| (words(text).iter().filter(|word| wanted.contains(word)).count(), *text))
         .filter(|(score, _)| *score > 0)
         .collect();
-    scored.sort_by(|a, b| b.0.cmp(&a.0));
+    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     scored.into_iter().take(3).map(|(_, text)| text.to_owned()).collect()
 }

@@ -31,7 +31,7 @@ impl Entry {
 
 /// A file taken apart.
 pub(super) struct Entries {
-    pub(super) entries: Vec<Entry>,
+    pub(super) list: Vec<Entry>,
     mark: bool,
     pub(super) newline: &'static str,
     end_newline: bool,
@@ -57,7 +57,7 @@ impl Entries {
         let bad_line =
             std::str::from_utf8(body).is_err().then(|| source_text::line_of_bad_byte(body));
         let mut parsed =
-            Self { entries: Vec::new(), mark, newline, end_newline: false, bad_line, utf16 };
+            Self { list: Vec::new(), mark, newline, end_newline: false, bad_line, utf16 };
         let mut pieces = pieces(body);
         if let Some(last) = pieces.last_mut() {
             parsed.end_newline = last.ends_with(newline.as_bytes());
@@ -69,7 +69,7 @@ impl Entries {
             let text = String::from_utf8_lossy(piece).replace("\r\n", "\n");
             let text = text.trim().replace(['\0', '\u{feff}'], "\u{fffd}");
             if !text.is_empty() {
-                parsed.entries.push(Entry { text, raw: piece.to_vec(), note: None });
+                parsed.list.push(Entry { text, raw: piece.to_vec(), note: None });
             }
         }
         parsed
@@ -77,7 +77,7 @@ impl Entries {
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = if self.mark { MARK.to_vec() } else { Vec::new() };
-        for (index, entry) in self.entries.iter().enumerate() {
+        for (index, entry) in self.list.iter().enumerate() {
             if index > 0 {
                 out.extend_from_slice(self.newline.as_bytes());
                 out.extend_from_slice(SEPARATOR);
@@ -93,8 +93,8 @@ impl Entries {
 
     /// Characters, one separator between two entries included.
     pub(super) fn used(&self) -> usize {
-        let texts: usize = self.entries.iter().map(|entry| entry.text.chars().count()).sum();
-        texts + 3 * self.entries.len().saturating_sub(1)
+        let texts: usize = self.list.iter().map(|entry| entry.text.chars().count()).sum();
+        texts + 3 * self.list.len().saturating_sub(1)
     }
 }
 

@@ -253,7 +253,7 @@ impl MemoryFile {
             ));
         }
         let digest = Digest::of(&bytes);
-        let entries = entries.entries.into_iter().map(|entry| notes.attach(entry)).collect();
+        let entries = entries.list.into_iter().map(|entry| notes.attach(entry)).collect();
         Ok(MemoryText { entries, digest, used, warnings })
     }
 
@@ -293,21 +293,21 @@ impl MemoryFile {
         for _ in 0..TRIES {
             let bytes = self.bytes()?;
             let before = Digest::of(&bytes);
-            let mut entries = Entries::parse(&bytes);
-            let used_before = entries.used();
-            let changes = apply_edits(&mut entries, edits, &self.path)?;
-            let used = entries.used();
-            if used > self.limit && used >= used_before && changes.iter().any(Change::is_change) {
+            let mut parsed = Entries::parse(&bytes);
+            let used_before = parsed.used();
+            let changes = apply_edits(&mut parsed, edits, &self.path)?;
+            let used = parsed.used();
+            let differs = changes.iter().any(Change::is_change);
+            if used > self.limit && used >= used_before && differs {
                 return Err(MemoryError::OverLimit {
                     used,
                     limit: self.limit,
                     path: self.path.clone(),
                 });
             }
-            let changed = changes.iter().any(Change::is_change);
-            let after = if changed { entries.to_bytes() } else { bytes };
-            if changed {
-                if entries.utf16 {
+            let after = if differs { parsed.to_bytes() } else { bytes };
+            if differs {
+                if parsed.utf16 {
                     return Err(MemoryError::Encoding { path: self.path.clone() });
                 }
                 before_swap();
@@ -318,11 +318,11 @@ impl MemoryFile {
                 write_atomic(&self.path, &after, Privacy::Private)
                     .map_err(|error| self.io(&error))?;
             }
-            let warnings = notes::record(&self.path, &changes, &entries, author, now);
+            let warnings = notes::record(&self.path, &changes, &parsed, author, now);
             return Ok(Applied {
                 receipt: self.receipt(before, Digest::of(&after)),
                 changes,
-                entries: entries.entries.into_iter().map(|entry| entry.text).collect(),
+                entries: parsed.list.into_iter().map(|entry| entry.text).collect(),
                 used,
                 limit: self.limit,
                 warnings,

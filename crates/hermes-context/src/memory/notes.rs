@@ -110,8 +110,7 @@ pub(super) fn record(
             Change::AlreadyThere { .. } => {}
         }
     }
-    let present: Vec<Digest> =
-        entries.entries.iter().map(|entry| Digest::of(&entry.text)).collect();
+    let present: Vec<Digest> = entries.list.iter().map(|entry| Digest::of(&entry.text)).collect();
     notes.entries.retain(|digest, _| present.contains(digest));
     let excess = notes.removed.len().saturating_sub(MAX_REMOVED);
     notes.removed.drain(..excess);

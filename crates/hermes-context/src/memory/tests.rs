@@ -177,10 +177,10 @@ proptest! {
         ),
     ) {
         let mut parsed = Entries::parse(&pieces.concat());
-        let before: Vec<Vec<u8>> = parsed.entries.iter().map(|entry| entry.raw.clone()).collect();
-        parsed.entries.push(Entry::new("new", parsed.newline));
+        let before: Vec<Vec<u8>> = parsed.list.iter().map(|entry| entry.raw.clone()).collect();
+        parsed.list.push(Entry::new("new", parsed.newline));
         let again = Entries::parse(&parsed.to_bytes());
-        let mut after: Vec<Vec<u8>> = again.entries.into_iter().map(|entry| entry.raw).collect();
+        let mut after: Vec<Vec<u8>> = again.list.into_iter().map(|entry| entry.raw).collect();
         prop_assert_eq!(after.pop(), Some(b"new".to_vec()));
         prop_assert_eq!(visible(&after), visible(&before));
     }

@@ -50,7 +50,7 @@ pub fn discover(roots: &[SkillRoot], cache: Option<&Path>) -> Catalogue {
             found: &mut found,
             warnings: &mut warnings,
         };
-        walk.folder(&root.path, real, "", 0);
+        walk.folder(&root.path, &real, "", 0);
         if walk.seen.len() >= MAX_FOLDERS {
             let path = root.path.display();
             warnings.push(format!(
@@ -84,8 +84,8 @@ struct Walk<'a, 'c> {
 }
 
 impl Walk<'_, '_> {
-    fn folder(&mut self, path: &Path, real: PathBuf, category: &str, depth: usize) {
-        if self.seen.len() >= MAX_FOLDERS || !self.seen.insert(real.clone()) {
+    fn folder(&mut self, path: &Path, real: &Path, category: &str, depth: usize) {
+        if self.seen.len() >= MAX_FOLDERS || !self.seen.insert(real.to_owned()) {
             return;
         }
         let Ok(entries) = fs::read_dir(path) else { return };
@@ -115,18 +115,13 @@ impl Walk<'_, '_> {
                 real.join(&name)
             };
             let file = child.join("SKILL.md");
-            match fs::metadata(&file) {
-                Ok(meta) if meta.is_file() => {
-                    if self.seen.insert(real) {
-                        self.skill(child, file, &meta, category);
-                    }
+            if let Some(meta) = fs::metadata(&file).ok().filter(Metadata::is_file) {
+                if self.seen.insert(real) {
+                    self.skill(child, file, &meta, category);
                 }
-                _ if depth + 1 < MAX_DEPTH => {
-                    let deeper =
-                        if category.is_empty() { name } else { format!("{category}/{name}") };
-                    self.folder(&child, real, &deeper, depth + 1);
-                }
-                _ => {}
+            } else if depth + 1 < MAX_DEPTH {
+                let deeper = if category.is_empty() { name } else { format!("{category}/{name}") };
+                self.folder(&child, &real, &deeper, depth + 1);
             }
         }
     }

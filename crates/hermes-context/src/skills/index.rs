@@ -47,10 +47,11 @@ fn described(skills: &[&Skill], width: usize) -> String {
     let mut out = String::from(HEAD);
     for (category, skills) in grouped(skills) {
         if !category.is_empty() {
-            out.push_str(&format!("\n{category}:"));
+            out.extend(["\n", category, ":"]);
         }
         for skill in skills {
-            out.push_str(&format!("\n- {}: {}", skill.name, shortened(&skill.description, width)));
+            let description = shortened(&skill.description, width);
+            out.extend(["\n- ", &skill.name, ": ", &description]);
         }
     }
     out
@@ -73,7 +74,8 @@ fn names_alone(skills: &[&Skill], budget: usize) -> String {
     let mut used = out.chars().count();
     let mut listed = 0;
     'all: for (category, skills) in grouped(skills) {
-        let mut start = format!("\n{}: ", if category.is_empty() { "top" } else { category });
+        let category = if category.is_empty() { "top" } else { category };
+        let mut start = format!("\n{category}: ");
         for skill in skills {
             let word = format!("{start}{}", skill.name);
             let size = word.chars().count();
@@ -83,7 +85,7 @@ fn names_alone(skills: &[&Skill], budget: usize) -> String {
             out.push_str(&word);
             used += size;
             listed += 1;
-            start = ", ".to_owned();
+            ", ".clone_into(&mut start);
         }
     }
     out.push_str(&tail(skills.len() - listed));

@@ -149,7 +149,7 @@ impl Skill {
                 return Err(format!("its name is also that of {}", other.display()));
             }
         }
-        if gate.disabled.iter().any(|name| *name == self.name) {
+        if gate.disabled.contains(&self.name) {
             return Err("switched off by skills.disabled".to_owned());
         }
         let header = &self.header;

@@ -237,14 +237,13 @@ fn add_project(out: &mut Composer, input: &SnapshotInput<'_>) {
 
 fn add_workspace(out: &mut Composer, input: &SnapshotInput<'_>) {
     let workspace = input.workspace;
-    let mut text = format!("# Workspace\nWorking directory: {}", workspace.cwd.display());
-    match (&workspace.git_root, &workspace.git_branch) {
-        (Some(root), Some(branch)) => {
-            text.push_str(&format!("\nGit root: {} (branch {branch})", root.display()));
-        }
-        (Some(root), None) => text.push_str(&format!("\nGit root: {}", root.display())),
-        (None, _) => text.push_str("\nNot in a git repository."),
-    }
+    let repository = match (&workspace.git_root, &workspace.git_branch) {
+        (Some(root), Some(branch)) => format!("Git root: {} (branch {branch})", root.display()),
+        (Some(root), None) => format!("Git root: {}", root.display()),
+        (None, _) => "Not in a git repository.".to_owned(),
+    };
+    let cwd = workspace.cwd.display();
+    let text = format!("# Workspace\nWorking directory: {cwd}\n{repository}");
     let source = Source::Builtin { name: "workspace".to_owned(), version: 1 };
     out.add("workspace", Tier::Context, source, Digest::of(&text), State::loaded(text));
 }

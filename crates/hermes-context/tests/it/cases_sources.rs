@@ -1,5 +1,7 @@
 //! Cases about the sources of the prompt.
 
+use std::fmt::Write as _;
+
 use hermes_context::memory::{Author, Edit, MemoryError, MemoryFile, MemoryKind};
 use hermes_context::{project, skills};
 use hermes_core::{Timestamp, Verdict};
@@ -170,10 +172,8 @@ fn b046_a_long_file_is_cut_at_line_ends_and_everyone_is_told() {
     let mut world = World::new();
     let mut text = "# Rules\n".to_owned();
     for rule in 1..=600 {
-        text.push_str(&format!(
-            "- R{rule:04}: {}\n",
-            "keep it simple and test it well, ".repeat(3)
-        ));
+        let words = "keep it simple and test it well, ".repeat(3);
+        writeln!(text, "- R{rule:04}: {words}").unwrap();
     }
     world.write("work/AGENTS.md", &text);
     let prompt = world.text();

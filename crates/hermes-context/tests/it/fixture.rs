@@ -1,5 +1,6 @@
 //! What the tests build: homes, workspaces, rows and views.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -251,7 +252,7 @@ pub fn shown(messages: &[Message]) -> String {
     for message in messages {
         out.push_str(message.role.as_str());
         if let Some(id) = &message.tool_call_id {
-            out.push_str(&format!(" <- {id}"));
+            write!(out, " <- {id}").unwrap();
         }
         out.push('\n');
         for piece in &message.pieces {
@@ -266,9 +267,9 @@ pub fn shown(messages: &[Message]) -> String {
                     ("call", format!("{id} {name} {arguments}"))
                 }
             };
-            out.push_str(&format!("  {kind} [{:?}]\n", piece.provenance()));
+            writeln!(out, "  {kind} [{:?}]", piece.provenance()).unwrap();
             for line in text.lines() {
-                out.push_str(&format!("    {line}\n"));
+                writeln!(out, "    {line}").unwrap();
             }
         }
     }

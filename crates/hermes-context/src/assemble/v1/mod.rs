@@ -210,8 +210,8 @@ impl<'a> Renderer<'a> {
         self.push(Role::User, pieces);
     }
 
-    fn fill(&mut self, role: Role, (rule, text): (&'static str, &'static str)) {
-        self.push(role, vec![filled(rule, text.into())]);
+    fn fill(&mut self, role: Role, (name, text): (&'static str, &'static str)) {
+        self.push(role, vec![filled(name, text.into())]);
     }
 
     fn push(&mut self, role: Role, pieces: Vec<Piece>) {
