@@ -8,8 +8,9 @@
 //! - An assistant message that only calls tools has `"content":""`, not `null`. OpenAI, vLLM,
 //!   SGLang, Ollama, LM Studio, DeepSeek, Mistral and OpenRouter take both; chat templates that
 //!   trim the content (llama.cpp, older vLLM) fail on `null`.
-//! - Text pieces are joined by a blank line into one string: an array of text parts is refused
-//!   by many local servers. Only a user message with images becomes an array.
+//! - Text pieces become one string, with nothing put between them (separators are the renderer's,
+//!   which has a version): an array of text parts is refused by many local servers. Only a user
+//!   message with images becomes an array.
 //! - Reasoning always goes back in `reasoning_content`, whatever field it came in: every endpoint
 //!   that demands it back uses that name, and the model may have been changed in mid-session.
 //! - Empty `tools` are left out, because strict endpoints refuse an empty array.
@@ -24,9 +25,6 @@ use hermes_core::{
 };
 
 use crate::json::{escape_into, write_string};
-
-/// Stands between two text pieces of one message, and belongs to neither.
-const BETWEEN: &str = "\n\n";
 
 /// Fields of an assistant message that are written from other pieces. A raw field of such a name
 /// is dropped: two values for one key are read differently by different servers.
@@ -220,7 +218,6 @@ impl Writer {
 
     fn content_string(&mut self, pieces: &[Piece]) {
         self.raw("\"");
-        let mut first = true;
         for piece in pieces {
             let note;
             let text: &str = match piece {
@@ -234,9 +231,6 @@ impl Writer {
                 }
                 Piece::Reasoning { .. } | Piece::Raw { .. } | Piece::ToolCall { .. } => continue,
             };
-            if !std::mem::take(&mut first) {
-                escape_into(&mut self.out, BETWEEN);
-            }
             self.escaped(text, piece.provenance());
         }
         self.raw("\"");
@@ -250,9 +244,7 @@ impl Writer {
         for piece in pieces {
             match piece {
                 Piece::Text { text, from } => {
-                    if in_text {
-                        escape_into(&mut self.out, BETWEEN);
-                    } else {
+                    if !in_text {
                         self.comma(&mut first);
                         self.raw("{\"type\":\"text\",\"text\":\"");
                         in_text = true;
@@ -297,12 +289,8 @@ impl Writer {
             self.raw(",\"");
             self.raw(REASONING_CONTENT);
             self.raw("\":\"");
-            let mut first = true;
             for piece in pieces {
                 if let Piece::Reasoning { text, from, .. } = piece {
-                    if !std::mem::take(&mut first) {
-                        escape_into(&mut self.out, BETWEEN);
-                    }
                     self.escaped(text, from);
                 }
             }

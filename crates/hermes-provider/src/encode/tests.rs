@@ -108,7 +108,7 @@ fn profiles_decide_role_stream_tools_and_images() {
         body(&assembled, &WireProfile::default(), &Params::default()),
         concat!(
             r#"{"model":"m","messages":[{"role":"system","content":"p\n"},{"role":"user","content":["#,
-            r#"{"type":"text","text":"look\n\nhere"},{"type":"image_url","image_url":{"url":"data:image/png;base64,YWJj"}},{"type":"text","text":"end"}]}],"#,
+            r#"{"type":"text","text":"lookhere"},{"type":"image_url","image_url":{"url":"data:image/png;base64,YWJj"}},{"type":"text","text":"end"}]}],"#,
             r#""tools":[{}],"stream":true,"stream_options":{"include_usage":true}}"#
         )
     );
@@ -122,8 +122,8 @@ fn profiles_decide_role_stream_tools_and_images() {
     assert_eq!(
         body(&assembled, &plain, &Params::default()),
         concat!(
-            r#"{"model":"m","messages":[{"role":"developer","content":"p\n"},{"role":"user","content":"look\n\nhere\n\n"#,
-            r#"[an image (image/png, 3 bytes) is not shown: this endpoint takes text only]\n\nend"}],"stream":false}"#
+            r#"{"model":"m","messages":[{"role":"developer","content":"p\n"},{"role":"user","content":"lookhere"#,
+            r#"[an image (image/png, 3 bytes) is not shown: this endpoint takes text only]end"}],"stream":false}"#
         )
     );
 }
