@@ -10,7 +10,7 @@ use hermes_core::Env;
 use hermes_home::{
     Home, HomeReason, Loaded, Overrides, ProcessVars, Route, SystemEnv, load, routes,
 };
-use hermes_store::{OpenMode, SessionInfo, Store, StorePaths};
+use hermes_store::{OpenMode, RecoveredOutcome, SessionInfo, Store, StorePaths};
 
 use crate::cli::Talk;
 use crate::out;
@@ -79,6 +79,27 @@ impl App {
             drafts_dir: self.home.drafts_dir(),
         };
         Ok(Store::open(paths, self.env.clone(), mode)?)
+    }
+
+    /// Opens the store to look into it. What killed processes left beside it (the draft of an
+    /// answer, records that the database could not take) is taken in first, so that what was shown
+    /// is there; a home that cannot be written is read as it is.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn reader(&self) -> anyhow::Result<Store> {
+        let Ok(store) = self.store(OpenMode::ReadWrite) else {
+            return self.store(OpenMode::ReadOnly);
+        };
+        for recovered in store.recover_all().unwrap_or_default() {
+            if let RecoveredOutcome::Failed(why) = recovered.outcome {
+                out::note(format!(
+                    "warning: what a killed process left of session {} cannot be taken in: {why}",
+                    recovered.session
+                ));
+            }
+        }
+        Ok(store)
     }
 
     /// The folder that the conversation works in: the flag, else `stored`, else the configured

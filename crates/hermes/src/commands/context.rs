@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hermes_agent::inspect::{self, ContextReport, Inspector, PartKind};
 use hermes_home::{Route, routes};
-use hermes_store::{OpenMode, SessionInfo, Store};
+use hermes_store::{SessionInfo, Store};
 
 use crate::app::App;
 use crate::cli::Context;
@@ -16,7 +16,7 @@ use crate::out;
 /// # Errors
 /// If there is no such session or it has sent nothing.
 pub fn run(app: &App, flags: &Context) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadOnly)?;
+    let store = app.reader()?;
     let info = app.session(&store, &flags.session)?;
     let report = report(app, &store, &info)?;
     if flags.json {

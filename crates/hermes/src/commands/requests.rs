@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use hermes_agent::inspect::{self, Inspector, Summary, Verdict};
 use hermes_core::AttemptOutcome;
-use hermes_store::{OpenMode, RequestFilter, RequestRecord, Store};
+use hermes_store::{RequestFilter, RequestRecord, Store};
 use serde::Serialize;
 
 use crate::app::App;
@@ -16,7 +16,7 @@ use crate::out::{self, Paint};
 /// # Errors
 /// If the store cannot be read or a request cannot be found or rebuilt.
 pub fn run(app: &App, command: Requests) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadOnly)?;
+    let store = app.reader()?;
     match command {
         Requests::List { session, limit, json } => list(app, &store, session, limit, json),
         Requests::Show { request, json } => show(&store, &request, json),

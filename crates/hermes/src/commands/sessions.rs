@@ -68,7 +68,7 @@ impl<'a> SessionJson<'a> {
 }
 
 fn list(app: &App, limit: usize, here: bool, json: bool) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadOnly)?;
+    let store = app.reader()?;
     let workspace = if here {
         let here = app.workspace(".", None)?;
         Some(here.git_root.unwrap_or(here.cwd).display().to_string())
@@ -111,7 +111,7 @@ struct MessageJson<'a> {
 }
 
 fn show(app: &App, reference: &str, json: bool) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadOnly)?;
+    let store = app.reader()?;
     let info = app.session(&store, reference)?;
     let history = store.history(&info.id)?;
     if json {
@@ -180,7 +180,7 @@ fn part_text(origin: Origin, body: &PartBody) -> String {
 }
 
 fn export(app: &App, reference: &str, output: &Path) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadOnly)?;
+    let store = app.reader()?;
     // An exact id needs no look at the current folder.
     let id = match store.session(&hermes_core::SessionId::new(reference))? {
         Some(info) => info.id,

@@ -2,7 +2,7 @@
 //! completion and the guide read this table; there is no other list.
 
 use hermes_core::Usage;
-use hermes_store::{OpenMode, SessionFilter, SessionInfo, TitleSource};
+use hermes_store::{SessionFilter, SessionInfo, TitleSource};
 
 use super::Repl;
 use crate::commands::context;
@@ -331,10 +331,9 @@ fn exit(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
 impl Repl<'_> {
     /// The latest sessions of this workspace.
     pub(super) fn stored_here(&self, limit: usize) -> anyhow::Result<Vec<SessionInfo>> {
-        let store = self.app.store(OpenMode::ReadOnly)?;
         let workspace = self.conversation.workspace();
         let root = workspace.git_root.as_ref().unwrap_or(&workspace.cwd).display().to_string();
-        Ok(store.sessions(&SessionFilter {
+        Ok(self.services.store.sessions(&SessionFilter {
             workspace: Some(root),
             limit: Some(limit),
             ..SessionFilter::default()
