@@ -11,17 +11,45 @@
 //! its result is ever cut; what is derived is derived anew from the original rows each time, so
 //! that forty compactions know as much as one.
 
+mod check;
+mod commit;
+mod cues;
 mod cutting;
 mod facts;
+pub mod identifiers;
 mod kind;
 mod measure;
+pub mod narrative;
 mod plan;
 mod policy;
+mod preview;
 mod prune;
+pub mod recall;
+pub mod requests;
+mod sentences;
 pub mod shape;
+mod source;
+pub mod state;
+pub mod statements;
+mod summary;
+mod trigger;
+pub mod views;
+mod words;
+pub mod work;
 
+pub use check::{AnswerEnd, CheckInput, Checked, Report, check};
+pub use commit::{
+    Commit, CommitInput, Reissue, UndoError, apply, build, op_refs, still_holds, undo,
+};
+pub use cues::Cue;
 pub use kind::{Coverage, Deferral, Kind, Log, Method, Outcome, Reason, Rejection, Stage};
 pub use measure::{after, part_tokens, row_tokens, view_tokens};
 pub use plan::{Keep, Kept, Place, Plan, PlanInput, Planned, Range, plan, plan_micro, plan_prune};
 pub use policy::{OnFailure, Policy, Sizes, TailMode};
+pub use preview::{Preview, preview};
 pub use prune::{Extent, MIN_RESULT_CHARS, Pruned, Swap, prune, prune_under_pressure};
+pub use source::{SourceInput, SummaryRequest, summary_request};
+pub use summary::{
+    ComposeInput, NARRATIVE, STATE, Summary, compose, digest, fallback, narrative_of, on_failure,
+};
+pub use trigger::{Cooldown, Decision, ErrorAction, MOST_INEFFECTIVE, Memory, Situation, decide};

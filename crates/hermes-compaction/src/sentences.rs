@@ -1,0 +1,58 @@
+//! Texts as sentences: lines, and inside a line what ends with a full stop and a space.
+
+/// Calls `found` with every sentence of `text` and where it begins, in order.
+pub(crate) fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
+    for line in text.lines() {
+        let mut start = 0;
+        let bytes = line.as_bytes();
+        for (at, byte) in line.bytes().enumerate() {
+            let ends = match byte {
+                b'.' | b'!' | b'?' => {
+                    bytes.get(at + 1) == Some(&b' ') && !is_short_word(&line[..at])
+                }
+                // The last byte of 。 ！ ？ in UTF-8.
+                0x82 => bytes[..=at].ends_with("。".as_bytes()),
+                0x81 => bytes[..=at].ends_with("！".as_bytes()),
+                0x9f => bytes[..=at].ends_with("？".as_bytes()),
+                _ => false,
+            };
+            if ends && line.is_char_boundary(at + 1) {
+                emit(&line[start..=at], &mut found);
+                start = at + 1;
+            }
+        }
+        emit(&line[start..], &mut found);
+    }
+}
+
+fn emit<'a>(sentence: &'a str, found: &mut impl FnMut(&'a str)) {
+    let sentence = sentence.trim();
+    if !sentence.is_empty() {
+        found(sentence);
+    }
+}
+
+/// Whether the text ends with an abbreviation or a list number: a word of one or two letters.
+fn is_short_word(before: &str) -> bool {
+    let word = before.rsplit([' ', '(', '.']).next().unwrap_or_default();
+    let numbered = before.trim().bytes().all(|byte| byte.is_ascii_digit());
+    numbered || (word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_alphabetic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_at_stops_lines_and_ideographic_marks() {
+        let check = |text: &str, expected: &[&str]| {
+            let mut all = Vec::new();
+            each(text, |sentence| all.push(sentence));
+            assert_eq!(all, expected, "{text}");
+        };
+        check("Use v1.2. Then e. g. stop! Ok? Yes", &["Use v1.2.", "Then e. g. stop!", "Ok? Yes"]);
+        check("a\n\n b", &["a", "b"]);
+        check("中止する。次へ！はい", &["中止する。", "次へ！", "はい"]);
+        check("", &[]);
+    }
+}
