@@ -68,7 +68,7 @@ fn a_whole_conversation_looks_like_this_on_the_wire() {
         &["You are \"H\"."],
         vec![tool(r#"{"type":"function","z":1e5,"a":[ 1 ]}"#)],
         vec![
-            message(Role::User, vec![text(1, "date?"), text(2, "note")]),
+            message(Role::User, vec![text(1, "date?"), text(9, "\n\n"), text(2, "note")]),
             message(Role::Assistant, vec![call(3, r#"{"command": "date"}"#)]),
             message(Role::Tool, vec![text(4, "Mon\n")]),
             message(Role::Assistant, vec![text(5, "Mon")]),
@@ -82,7 +82,7 @@ fn a_whole_conversation_looks_like_this_on_the_wire() {
         body(&assembled, &WireProfile::default(), &params),
         concat!(
             r#"{"model":"m","messages":[{"role":"system","content":"You are \"H\".\n"},"#,
-            r#"{"role":"user","content":"date?\n\nnote"},"#,
+            r#"{"role":"user","content":"date?note"},"#,
             r#"{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"terminal","arguments":"{\"command\": \"date\"}"}}]},"#,
             r#"{"role":"tool","tool_call_id":"c1","content":"Mon\n"},"#,
             r#"{"role":"assistant","content":"Mon"}],"#,
