@@ -101,10 +101,11 @@ pub(crate) fn open_reader(path: &Path, options: &StoreOptions) -> Result<ReaderS
     let connection =
         Connection::open_with_flags(path, flags).doing("opening the store for reading")?;
     connection.busy_timeout(options.busy_timeout).doing("setting the wait")?;
+    let found = recognise(&connection, path)?;
     connection
         .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1024;")
         .doing("preparing a reader")?;
-    match recognise(&connection, path)? {
+    match found {
         Found::Empty => Ok(ReaderState::Absent),
         Found::Ours(SCHEMA_VERSION) => {
             connection.set_prepared_statement_cache_capacity(32);
@@ -152,12 +153,12 @@ fn create_private(path: &Path) -> Result<(), StoreError> {
     if let Some(folder) = path.parent() {
         crate::files::private_dir(folder)?;
     }
-    match crate::files::private_options().write(true).create_new(true).open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        // The database itself says what is wrong, and in a way that lets the side file take over.
-        Err(_) => Ok(()),
+    // Whether it works or not: the database itself says what is wrong, in a way that lets the side
+    // file take over; and another process may have been quicker.
+    if let Err(error) = crate::files::private_options().write(true).create_new(true).open(path) {
+        tracing::debug!(%error, path = %path.display(), "the store's file was not created");
     }
+    Ok(())
 }
 
 /// Runs the missing steps in one transaction.

@@ -117,7 +117,7 @@ fn job_of(store: &Store, request: DeleteRequest<'_>) -> Result<Job, StoreError> 
             .filter_map(|lease| Some((lease.session.clone(), lease.epoch?)))
             .collect(),
         held_here: inner.held(),
-        claim: inner.claim(false)?,
+        claim: inner.claim(),
         dry_run: request.dry_run,
         ids: request.ids,
     })
@@ -148,7 +148,7 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
         unknown,
         replayed: false,
     };
-    let root = known.first().map(|(id, _)| id.clone()).unwrap_or_else(|| SessionId::new(""));
+    let root = known.first().map_or_else(|| SessionId::new(""), |(id, _)| id.clone());
     for (id, session_no) in &all {
         receipt.removed.push(remove(tx, job, id, *session_no, &root)?);
     }

@@ -149,7 +149,7 @@ fn session_columns(
     const DOING: &str = "reading a session";
     let mut statement =
         connection.prepare_cached("SELECT * FROM sessions WHERE id = ?1").doing(DOING)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     statement
         .query_row([id.as_str()], |row| {
             let mut columns = Map::new();

@@ -6,7 +6,7 @@
 //! | 0 | 1 | covered by a summary: not sent, still shown and found |
 //! | 0 | 0 | hidden (rewound, undone), or a summary that no operation brings in |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hermes_core::{Generation, GenerationNo, Op, Seq, Standing, ViewError, effective_ops};
 
@@ -45,13 +45,13 @@ pub(crate) fn flags(
         return Ok(flags);
     }
     // Standing rows by position.
-    let mut standing: BTreeMap<(Seq, Seq), ()> = rows
+    let mut standing: BTreeSet<(Seq, Seq)> = rows
         .iter()
         .filter(|(_, standing)| *standing == Standing::InOrder)
-        .map(|(seq, _)| ((*seq, *seq), ()))
+        .map(|(seq, _)| (*seq, *seq))
         .collect();
-    let mut take_out = |standing: &mut BTreeMap<(Seq, Seq), ()>, from: Seq, to: Seq, as_: Flags| {
-        standing.retain(|(position, seq), ()| {
+    let mut take_out = |standing: &mut BTreeSet<(Seq, Seq)>, from: Seq, to: Seq, as_: Flags| {
+        standing.retain(|(position, seq)| {
             let stays = *position < from || *position > to;
             if !stays {
                 flags.insert(*seq, as_);
@@ -66,13 +66,13 @@ pub(crate) fn flags(
                     continue;
                 }
                 take_out(&mut standing, from, to, Flags::COMPACTED);
-                standing.insert((from, by), ());
+                standing.insert((from, by));
             }
             Op::Hide { from, to } => take_out(&mut standing, from, to, Flags::HIDDEN),
             Op::Swap { .. } | Op::Revoke { .. } => {}
         }
     }
-    for (_, seq) in standing.into_keys() {
+    for (_, seq) in standing {
         flags.insert(seq, Flags::ACTIVE);
     }
     Ok(flags)

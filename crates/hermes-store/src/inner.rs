@@ -92,7 +92,7 @@ impl Inner {
     }
 
     /// A claim of this process, with its lock file in place.
-    pub(crate) fn claim(&self, held_here: bool) -> Result<Claim, StoreError> {
+    pub(crate) fn claim(&self) -> Claim {
         let me = self.holder().clone();
         let mut lock = locked(&self.lock);
         if lock.is_none() {
@@ -102,13 +102,13 @@ impl Inner {
                 Err(error) => tracing::warn!(%error, "no lock file for this process"),
             }
         }
-        Ok(Claim {
+        Claim {
             me,
             now: self.now(),
             ttl_millis: i64::try_from(self.options.lease_ttl.as_millis()).unwrap_or(i64::MAX),
             locks: self.paths.drafts_dir.clone(),
-            held_here,
-        })
+            held_here: false,
+        }
     }
 
     /// Marks a session as held by a writer of this store.

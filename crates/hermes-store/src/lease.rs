@@ -67,31 +67,34 @@ enum Life {
 }
 
 fn life(folder: &Path, token: &str) -> Life {
-    let path = lock_path(folder, token);
-    let Ok(file) = File::open(&path) else { return Life::Unknown };
+    let Ok(file) = File::open(lock_path(folder, token)) else { return Life::Unknown };
     match file.try_lock() {
-        Ok(()) => {
-            // Nobody else will ever lock it: tokens are not used twice.
-            if let Err(error) = files::remove(&path) {
-                tracing::debug!(%error, "a dead holder's lock file stays");
-            }
-            Life::Dead
-        }
+        Ok(()) => Life::Dead,
         Err(TryLockError::WouldBlock) => Life::Alive,
         Err(TryLockError::Error(_)) => Life::Unknown,
     }
 }
 
-/// Removes lock files whose holders are dead.
-pub(crate) fn sweep(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+/// Removes the lock files of dead holders that hold no session any more. Until then the file is
+/// what proves that its holder is dead.
+pub(crate) fn sweep(connection: &Connection, folder: &Path) -> Result<(), StoreError> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let token = name.to_str().and_then(|name| name.strip_prefix("holder-"));
-        if let Some(token) = token.and_then(|rest| rest.strip_suffix(".lock")) {
-            life(folder, token);
+        let Some(token) = token.and_then(|rest| rest.strip_suffix(".lock")) else { continue };
+        let holds = connection
+            .prepare_cached("SELECT 1 FROM lease WHERE token = ?1")
+            .and_then(|mut statement| statement.exists([token]))
+            .doing("looking for leases of a dead process")?;
+        if !holds
+            && life(folder, token) == Life::Dead
+            && let Err(error) = files::remove(&entry.path())
+        {
+            tracing::debug!(%error, "a dead holder's lock file stays");
         }
     }
+    Ok(())
 }
 
 /// This process as a holder.
@@ -99,16 +102,16 @@ pub(crate) fn this_process(env: &dyn Env) -> Holder {
     /// Two stores of one process are two holders.
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let mut random = [0; 12];
+    let mut random = [0; 16];
     env.random(&mut random);
     let pid = std::process::id();
-    let token = random.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let token = u128::from_be_bytes(random);
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map(|name| name.trim().to_owned())
         .ok()
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "this machine".to_owned());
-    Holder { host, pid, token: format!("{pid:x}-{count:x}-{token}") }
+    Holder { host, pid, token: format!("{pid:x}-{count:x}-{token:032x}") }
 }
 
 /// Who asks for a lease, and how it is decided whether another one is still good.

@@ -75,7 +75,8 @@ pub(crate) struct Message {
     pub(crate) api_content: Option<String>,
     pub(crate) display_kind: Option<String>,
     pub(crate) display_metadata: Option<String>,
-    pub(crate) message_uid: String,
+    #[serde(rename = "message_uid")]
+    pub(crate) uid: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde wants")]
@@ -138,7 +139,7 @@ pub(crate) fn message_of(session: &str, id: i64, row: &Row, flags: Flags) -> Mes
         api_content: api_content_of(&parts),
         display_kind: None,
         display_metadata: None,
-        message_uid: format!("{session}:{}", row.seq),
+        uid: format!("{session}:{}", row.seq),
     }
 }
 

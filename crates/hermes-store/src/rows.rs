@@ -168,41 +168,11 @@ pub(crate) fn load_rows(
     while let Some(row) = found.next().doing("reading rows")? {
         rows.push(row_of(row)?);
     }
-    match only {
-        Some(seq) => {
-            if let Some(row) = rows.first_mut() {
-                let at = key(session_no, seq);
-                load_parts(
-                    connection,
-                    "row_key BETWEEN ?1 AND ?2",
-                    (at, at),
-                    &mut |part| {
-                        row.parts.push(part);
-                        true
-                    },
-                    std::slice::from_ref(&(seq, row.created_at)),
-                )?;
-            }
-        }
-        None => {
-            let times: Vec<(Seq, Timestamp)> =
-                rows.iter().map(|row| (row.seq, row.created_at)).collect();
-            let range = key_range(session_no);
-            load_parts(
-                connection,
-                "key BETWEEN ?1 AND ?2",
-                range,
-                &mut |part| match rows.binary_search_by_key(&part.row, |row| row.seq) {
-                    Ok(at) => {
-                        rows[at].parts.push(part);
-                        true
-                    }
-                    Err(_) => false,
-                },
-                &times,
-            )?;
-        }
-    }
+    let (sql, range) = match only {
+        Some(seq) => ("row_key BETWEEN ?1 AND ?2", (key(session_no, seq), key(session_no, seq))),
+        None => ("key BETWEEN ?1 AND ?2", key_range(session_no)),
+    };
+    load_parts(connection, sql, range, &mut rows)?;
     for row in &mut rows {
         row.sort_parts();
     }
@@ -231,13 +201,12 @@ fn row_of(row: &rusqlite::Row<'_>) -> Result<Row, StoreError> {
     })
 }
 
-/// Reads parts and hands them to `take`, which says whether their row is known.
+/// Reads parts and puts them into their rows.
 fn load_parts(
     connection: &Connection,
     which: &'static str,
     range: (i64, i64),
-    take: &mut dyn FnMut(Part) -> bool,
-    rows: &[(Seq, Timestamp)],
+    rows: &mut [Row],
 ) -> Result<(), StoreError> {
     const DOING: &str = "reading parts";
     let sql = format!(
@@ -247,19 +216,19 @@ fn load_parts(
     let mut statement = connection.prepare_cached(&sql).doing(DOING)?;
     let mut found = statement.query([range.0, range.1]).doing(DOING)?;
     while let Some(row) = found.next().doing(DOING)? {
-        let part = part_of(row, rows)?;
-        let seq = part.seq;
-        if !take(part) {
-            tracing::warn!(%seq, "a part without a row is left out");
+        let owner = seq_of(row.get(1).doing(DOING)?);
+        // A part without a row is left out; `check` reports it.
+        if let Ok(at) = rows.binary_search_by_key(&owner, |row| row.seq) {
+            let part = part_of(row, &rows[at])?;
+            rows[at].parts.push(part);
         }
     }
     Ok(())
 }
 
-fn part_of(row: &rusqlite::Row<'_>, rows: &[(Seq, Timestamp)]) -> Result<Part, StoreError> {
+fn part_of(row: &rusqlite::Row<'_>, owner: &Row) -> Result<Part, StoreError> {
     const DOING: &str = "reading a part";
     let seq = seq_of(row.get(0).doing(DOING)?);
-    let owner = seq_of(row.get(1).doing(DOING)?);
     let bad = |what: &str| unreadable(format!("part {seq}"), format!("an unknown {what}"));
     let text = |at: usize| -> Result<Arc<str>, StoreError> {
         row.get_ref(at)
@@ -281,16 +250,10 @@ fn part_of(row: &rusqlite::Row<'_>, rows: &[(Seq, Timestamp)]) -> Result<Part, S
         },
         _ => return Err(bad("kind")),
     };
-    let created_at = match row.get::<_, Option<i64>>(6).doing(DOING)? {
-        Some(micros) => Timestamp(micros),
-        None => rows
-            .binary_search_by_key(&owner, |(seq, _)| *seq)
-            .map(|at| rows[at].1)
-            .unwrap_or_default(),
-    };
+    let created_at = row.get::<_, Option<i64>>(6).doing(DOING)?.map_or(owner.created_at, Timestamp);
     Ok(Part {
         seq,
-        row: owner,
+        row: owner.seq,
         slot: row.get(2).doing(DOING)?,
         origin: origin_of(row.get(3).doing(DOING)?).ok_or_else(|| bad("origin"))?,
         standing: standing_of(row.get(4).doing(DOING)?).ok_or_else(|| bad("standing"))?,

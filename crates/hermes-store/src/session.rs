@@ -114,7 +114,7 @@ impl SessionWriter {
                 Ok((writer, outcome))
             }
             (Err(StoreError::Unavailable { why, .. }), _) => {
-                writer.open_beside(why, had_spool, drafts)?;
+                writer.open_beside(why, had_spool, &drafts)?;
                 Ok((writer, RecoveredOutcome::TakenIn { batches: 0, answers: 0 }))
             }
             (Err(error), _) => Err(error),
@@ -127,10 +127,10 @@ impl SessionWriter {
         &mut self,
         why: Unavailable,
         had_spool: bool,
-        drafts: Vec<draft::LeftOver>,
+        drafts: &[draft::LeftOver],
     ) -> Result<(), StoreError> {
         let session = self.lease.session.clone();
-        let claim = self.store.inner().claim(false)?;
+        let claim = self.store.inner().claim();
         let stored = self.store.inner().read(|connection| {
             let Some(session_no) = engage::number_of(connection, &session)? else {
                 return Ok(None);
@@ -143,7 +143,7 @@ impl SessionWriter {
         }
         let mut last = self.store.history(&session)?.last_seq;
         let mut batch = Batch::new();
-        for draft in &drafts {
+        for draft in drafts {
             let seq = if draft.header.row > last { draft.header.row } else { last.next() };
             last = last.max(seq);
             let row = draft.clone().into_row(seq, || {
@@ -153,8 +153,8 @@ impl SessionWriter {
             batch.extend(row.map(Record::Row));
         }
         self.last = last;
-        let _spooled = self.spool(batch, why)?;
-        draft_files_gone(&drafts);
+        let _spooled = self.spool(&batch, why)?;
+        draft_files_gone(drafts);
         Ok(())
     }
 
@@ -193,7 +193,7 @@ impl SessionWriter {
         let committed = match outcome {
             Ok(_) => Committed::Database,
             Err(StoreError::Unavailable { why, .. }) => {
-                let committed = self.spool(batch.clone(), why)?;
+                let committed = self.spool(&batch, why)?;
                 self.settle_drafts(&batch);
                 return Ok(committed);
             }
@@ -259,7 +259,7 @@ impl SessionWriter {
             session_no: self.lease.session_no,
             epoch: self.lease.epoch,
             init: self.init.clone(),
-            claim: inner.claim(false)?,
+            claim: inner.claim(),
             care: self.care,
         };
         let spool_path = self.spool.as_ref().map(|spool| spool.path().to_owned());
@@ -319,7 +319,7 @@ impl SessionWriter {
     }
 
     /// The durability seam: the batch goes to the side file, synced.
-    fn spool(&mut self, batch: Batch, why: Unavailable) -> Result<Committed, StoreError> {
+    fn spool(&mut self, batch: &Batch, why: Unavailable) -> Result<Committed, StoreError> {
         let first = self.spool.is_none();
         let inner = self.store.inner();
         let session = self.lease.session.clone();
@@ -344,7 +344,7 @@ impl SessionWriter {
         let Some(spool) = &mut self.spool else { return Err(StoreError::WriterGone) };
         let path = spool.path().to_owned();
         if !batch.is_empty()
-            && let Err(source) = spool.append(&batch)
+            && let Err(source) = spool.append(batch)
         {
             return Err(StoreError::NotDurable { database: why, spool: path, source });
         }

@@ -160,7 +160,7 @@ impl Spool {
 
     /// Moves the file out of the way: its records contradict the database.
     pub(crate) fn set_aside(self) -> io::Result<PathBuf> {
-        let aside = (1_u32..)
+        let aside = (1_u32..1000)
             .map(|n| self.path.with_extension(format!("conflict-{n}")))
             .find(|path| !path.exists())
             .unwrap_or_else(|| self.path.with_extension("conflict"));

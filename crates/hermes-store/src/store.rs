@@ -87,12 +87,10 @@ impl Store {
             .collect();
         ids.sort();
         ids.dedup();
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
         self.0.ensure_writable()?;
-        lease::sweep(&paths.drafts_dir);
-        Ok(ids.into_iter().map(|session| self.recover(session)).collect())
+        let recovered = ids.into_iter().map(|session| self.recover(session)).collect();
+        self.0.read(|connection| lease::sweep(connection, &paths.drafts_dir))?;
+        Ok(recovered)
     }
 
     fn recover(&self, session: SessionId) -> Recovered {

@@ -1,0 +1,22 @@
+//! Behaviour of the store through its public face.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "tests; the in-test exemption does not reach what they share"
+)]
+
+mod basics;
+mod branch;
+mod concurrency;
+mod delete;
+mod draft;
+mod export;
+mod lease;
+mod ledger;
+mod migrate;
+mod model;
+mod outbox;
+mod readers;
+mod spool;
+mod support;
