@@ -92,7 +92,15 @@ impl Assembly {
         for problem in &parsed.problems {
             self.note(&problem.what.to_string());
         }
-        self.document(&parsed.value, on)
+        let whole = self.finish.as_ref().is_some_and(|word| !is_failure(word));
+        match self.document(&parsed.value, on) {
+            // The reply is whole already; what went wrong behind it is for the log.
+            Err(failure) if whole => {
+                self.note(&format!("an error after the finish: {}", failure.message));
+                Ok(())
+            }
+            result => result,
+        }
     }
 
     /// Whether `[DONE]` came: nothing will follow.
@@ -128,7 +136,8 @@ impl Assembly {
     /// What has been shown so far, if anything; for a stream that broke. Tool calls are left out:
     /// they were not shown and must not run.
     pub fn partial(&self) -> Option<Reply> {
-        (!self.text.is_empty() || !self.reasoning.is_empty()).then(|| Reply {
+        let blank = self.text.trim().is_empty() && self.reasoning.trim().is_empty();
+        (!blank).then(|| Reply {
             text: self.text.clone(),
             reasoning: self.reasoning_text(),
             raw_fields: Vec::new(),
@@ -175,7 +184,7 @@ impl Assembly {
                     .to_owned(),
                 ));
             }
-            Some(word) if matches!(&**word, "error" | "network_error" | "internal_error") => {
+            Some(word) if is_failure(word) => {
                 return Err(failure(
                     ErrorClass::Server,
                     format!("the provider stopped with finish reason \"{word}\""),
@@ -405,6 +414,11 @@ impl Assembly {
             _ => {}
         }
     }
+}
+
+/// Whether a finish reason says that the provider failed.
+fn is_failure(word: &str) -> bool {
+    matches!(word, "error" | "network_error" | "internal_error")
 }
 
 /// The failure that an object carries, if it does: `null`, empty objects and empty strings are

@@ -38,6 +38,8 @@ pub struct Limits {
     pub input_is_lower_bound: bool,
     /// The output that was asked for.
     pub output: Option<u64>,
+    /// The most output that the model can give, where that and not the window was exceeded.
+    pub output_cap: Option<u64>,
 }
 
 /// The longest message that is kept, in bytes.

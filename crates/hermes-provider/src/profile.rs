@@ -123,6 +123,52 @@ fn is_host(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|front| front.is_empty() || front.ends_with('.'))
 }
 
+/// Streams as such are refused. Whole phrases only: "upstream" and "stream error" are in the words
+/// of many a fault that has nothing to do with it.
+const STREAM_REFUSED: &[&str] = &[
+    "to stream this model",
+    "streaming is not",
+    "streaming not supported",
+    "not support streaming",
+    "not support stream",
+    "n't support stream",
+    "stream is not supported",
+    "stream must be false",
+    "'stream' is not",
+    "`stream` is not",
+    "'stream' does not support",
+    "parameter: 'stream'",
+    "parameter: stream",
+];
+
+/// Images as such are refused, not the one that was sent.
+const IMAGES_REFUSED: &[&str] = &[
+    "not support image",
+    "n't support image",
+    "not support vision",
+    "support image input",
+    "image input is not supported",
+    "images are not supported",
+    "image_url is not supported",
+    "image_url' is not",
+    "`image_url`, expected `text`",
+    "'image_url', expected 'text'",
+    "not a multimodal model",
+    "not a vision model",
+    "not support multimodal",
+];
+
+/// Tools as such are refused.
+const TOOLS_REFUSED: &[&str] = &[
+    "does not support tools",
+    "does not support tool",
+    "does not support function",
+    "support tool use",
+    "tools is not supported",
+    "tools are not supported",
+    "function calling is not",
+];
+
 /// What a refusal teaches: the profile to try next and what is different, in words. None if it
 /// teaches nothing that the profile does not say already.
 pub fn learn(profile: &WireProfile, message: &str) -> Option<(WireProfile, &'static str)> {
@@ -159,32 +205,23 @@ pub fn learn(profile: &WireProfile, message: &str) -> Option<(WireProfile, &'sta
     } else if has(&["stream_options", "include_usage"]) && profile.stream_usage {
         next.stream_usage = false;
         "no usage is asked for in streams"
-    } else if profile.stream
-        && has(&["stream"])
-        && (refuses || has(&["must be verified to stream", "must be false"]))
-        && !has(&["stream_options"])
-    {
+    } else if profile.stream && has(STREAM_REFUSED) {
         next.stream = false;
         "no stream is asked for"
     } else if has(&["role"]) && has(&["developer"]) && profile.system_role == "developer" {
         "system".clone_into(&mut next.system_role);
         "the prompt has the role system"
-    } else if has(&["role"]) && has(&["system"]) && refuses && profile.system_role == "system" {
+    } else if has(&["role"])
+        && has(&["'system'", "`system`", "\"system\""])
+        && refuses
+        && profile.system_role == "system"
+    {
         "developer".clone_into(&mut next.system_role);
         "the prompt has the role developer"
-    } else if profile.images && is_about_images(&has, refuses) {
+    } else if profile.images && has(IMAGES_REFUSED) {
         next.images = false;
         "images are not sent"
-    } else if profile.tools
-        && has(&[
-            "does not support tools",
-            "not support tool",
-            "support tool use",
-            "tools is not supported",
-            "tools are not supported",
-            "function calling is not",
-        ])
-    {
+    } else if profile.tools && has(TOOLS_REFUSED) {
         next.tools = false;
         "tools are not offered: the model cannot use any"
     } else if !profile.alternate && has(&["roles must alternate", "must alternate"]) {
@@ -194,23 +231,6 @@ pub fn learn(profile: &WireProfile, message: &str) -> Option<(WireProfile, &'sta
         return None;
     };
     (next != *profile).then_some((next, what))
-}
-
-/// Whether a refusal is about images as such, and not about the one that was sent.
-fn is_about_images(has: &dyn Fn(&[&str]) -> bool, refuses: bool) -> bool {
-    if has(&["image_url"]) && has(&["expected `text`", "expected 'text'"]) {
-        return true;
-    }
-    has(&["image", "vision", "multimodal"])
-        && !has(&["too large", "size", "dimension", "corrupt", "decode", "could not process"])
-        && (refuses
-            || has(&[
-                "no endpoints found",
-                "not a multimodal",
-                "not a vision",
-                "text only",
-                "only text",
-            ]))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use hermes_core::{Env, ErrorClass, Timestamp};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::transport::{body_failure, failure, no_answer};
-use crate::{Assembly, Endpoint, Failure, Fragment, SseParser, classify, json};
+use crate::{Assembly, Endpoint, Failure, Fragment, SseEvent, SseParser, classify, json};
 
 /// The largest document, in bytes.
 const LARGEST: usize = 64 << 20;
@@ -217,7 +217,7 @@ impl Body {
                 let mut found = Vec::new();
                 parser.finish(&mut |event| found.push(event));
                 for event in found {
-                    assembly.feed(&event.data, on)?;
+                    take(&event, assembly, on)?;
                 }
                 if assembly.has_begun() { Ok(()) } else { Err(no_reply(&self.head)) }
             }
@@ -251,11 +251,23 @@ fn events(
     parser.push(bytes, &mut |event| {
         any = true;
         if result.is_ok() {
-            result = assembly.feed(&event.data, on);
+            result = take(&event, assembly, on);
         }
     });
     assembly.note_all(parser.take_problems());
     result.map(|()| any)
+}
+
+fn take(
+    event: &SseEvent,
+    assembly: &mut Assembly,
+    on: &mut dyn FnMut(Fragment<'_>),
+) -> Result<(), Failure> {
+    // An error object without the `error` key around it.
+    if event.name == "error" && !assembly.has_finish() {
+        return Err(classify(None, event.data.as_bytes(), None));
+    }
+    assembly.feed(&event.data, on)
 }
 
 /// A 200 answer that is no reply: an HTML page, nothing at all, a line of text.

@@ -28,7 +28,8 @@ pub struct Reply {
 impl Reply {
     /// Whether there is nothing in it to show, to run or to think about.
     pub fn is_empty(&self) -> bool {
-        self.text.trim().is_empty() && self.calls.is_empty() && self.reasoning.is_none()
+        let thought = self.reasoning.as_ref().is_some_and(|(_, text)| !text.trim().is_empty());
+        self.text.trim().is_empty() && self.calls.is_empty() && !thought
     }
 }
 

@@ -208,7 +208,13 @@ pub(crate) const fn failure(class: ErrorClass, message: String) -> Failure {
     Failure {
         class,
         message,
-        limits: Limits { window: None, input: None, input_is_lower_bound: false, output: None },
+        limits: Limits {
+            window: None,
+            input: None,
+            input_is_lower_bound: false,
+            output: None,
+            output_cap: None,
+        },
         retry_after: None,
     }
 }

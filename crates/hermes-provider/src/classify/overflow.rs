@@ -122,6 +122,8 @@ fn sizes(text: &str) -> Limits {
             " `max_new_tokens`",
         ])
         .or_else(|| after(&["is too large:"])),
+        output_cap: before(&[" completion tokens"])
+            .or_else(|| after(&["range of max_tokens should be [1, "])),
     };
     // "188240 + 21333 > 200000": input, output, window.
     if let Some((left, right)) = text.split_once(" > ") {
@@ -133,6 +135,7 @@ fn sizes(text: &str) -> Limits {
                     input: Some(input),
                     output: Some(output),
                     input_is_lower_bound: false,
+                    output_cap: None,
                 };
             }
             // "prompt is too long: 210345 tokens > 200000 maximum".
@@ -141,10 +144,11 @@ fn sizes(text: &str) -> Limits {
                 limits.window = Some(window);
             }
             // "max_tokens: 100000 > 8192": the cap of the output, not the window.
-            (Some(output), None, Some(_))
+            (Some(output), None, Some(cap))
                 if left.contains("max_tokens") && limits.output.is_none() =>
             {
                 limits.output = Some(output);
+                limits.output_cap = Some(cap);
             }
             _ => {}
         }

@@ -138,6 +138,20 @@ fn overflow_in_the_words_of_other_servers() {
             "{text}"
         );
     }
+    for (text, cap) in [
+        ("max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens", 8192),
+        (
+            "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
+            16_384,
+        ),
+        ("Range of max_tokens should be [1, 8192]", 8192),
+    ] {
+        assert_eq!(
+            classify(Some(400), text.as_bytes(), None).limits.output_cap,
+            Some(cap),
+            "{text}"
+        );
+    }
     let fields = r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#;
     let found = classify(Some(400), fields.as_bytes(), None);
     assert_eq!(found.class, ContextOverflow);

@@ -82,7 +82,7 @@ fn a_whole_conversation_looks_like_this_on_the_wire() {
         body(&assembled, &WireProfile::default(), &params),
         concat!(
             r#"{"model":"m","messages":[{"role":"system","content":"You are \"H\".\n"},"#,
-            r#"{"role":"user","content":"date?note"},"#,
+            r#"{"role":"user","content":"date?\n\nnote"},"#,
             r#"{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"terminal","arguments":"{\"command\": \"date\"}"}}]},"#,
             r#"{"role":"tool","tool_call_id":"c1","content":"Mon\n"},"#,
             r#"{"role":"assistant","content":"Mon"}],"#,

@@ -71,6 +71,9 @@ fn refusals_teach_what_to_change_and_nothing_twice() {
     );
     assert!(!learned("Your organization must be verified to stream this model.").unwrap().stream);
     assert!(!learned("registry.ollama.ai/library/x:latest does not support tools").unwrap().tools);
+    assert!(
+        !learned("image input is not supported - hint: you may need the mmproj").unwrap().images
+    );
     assert!(!learned("No endpoints found that support image input").unwrap().images);
     assert!(!learned("unknown variant `image_url`, expected `text`").unwrap().images);
     for message in [
@@ -79,6 +82,9 @@ fn refusals_teach_what_to_change_and_nothing_twice() {
         "image is too large: maximum size is 5 MB",
         "messages.1: unexpected tool_use_id found in tool_result blocks: toolu_x",
         "Incorrect API key provided",
+        "upstream error: unexpected end of stream",
+        "Invalid image data: unsupported format",
+        "The system is in an unknown state; your role does not allow this",
     ] {
         assert_eq!(learned(message), None, "{message}");
     }

@@ -34,6 +34,8 @@ struct Call {
 /// What is answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
+    /// Reasoning; only scripts have any.
+    pub thought: String,
     pub text: String,
     /// Name and arguments.
     pub calls: Vec<(String, String)>,
@@ -148,14 +150,14 @@ impl<'a> Asked<'a> {
     /// The rehearsal model's answer.
     pub(super) fn answer(&self) -> Answer {
         if let Some(summary) = self.summary() {
-            return Answer { text: summary, calls: Vec::new() };
+            return Answer::saying(summary);
         }
         let results = self.messages.iter().rev().take_while(|said| said.role == "tool").count();
         if results > 0 {
-            return Answer { text: self.about_results(results), calls: Vec::new() };
+            return Answer::saying(self.about_results(results));
         }
         let Some(last) = self.messages.iter().rev().find(|said| said.role == "user") else {
-            return Answer { text: fixed(""), calls: Vec::new() };
+            return Answer::saying(fixed(""));
         };
         // Text that was put behind the person's (recalled memory, hints) comes in paragraphs of
         // its own: the first paragraph with a request in it counts.
@@ -263,6 +265,12 @@ impl<'a> Asked<'a> {
         Some(format!(
             "## Goal\nA rehearsed conversation.\n\n## Done\n{users}\n\n## Open\nNone.\n\n## Facts\nWritten by the rehearsal model, which is no language model.\n\n## Next\nNone."
         ))
+    }
+}
+
+impl Answer {
+    fn saying(text: String) -> Self {
+        Self { text, ..Self::default() }
     }
 }
 
@@ -427,6 +435,10 @@ pub(super) fn document(answer: &Answer, number: u64, counts: Counts) -> Vec<u8> 
     let mut out = opening(number, "chat.completion");
     out.push_str("\"message\":{\"role\":\"assistant\",\"content\":");
     write_string(&mut out, &answer.text);
+    if !answer.thought.is_empty() {
+        out.push_str(",\"reasoning_content\":");
+        write_string(&mut out, &answer.thought);
+    }
     if !answer.calls.is_empty() {
         out.push_str(",\"tool_calls\":[");
         for (index, (name, arguments)) in answer.calls.iter().enumerate() {
@@ -473,6 +485,11 @@ pub(super) fn events(
         events.push(out.into_bytes());
     };
     delta("\"role\":\"assistant\",\"content\":\"\"", None);
+    for piece in pieces(&answer.thought) {
+        let mut inside = String::from("\"reasoning_content\":");
+        write_string(&mut inside, piece);
+        delta(&inside, None);
+    }
     for piece in pieces(&answer.text) {
         let mut inside = String::from("\"content\":");
         write_string(&mut inside, piece);

@@ -9,6 +9,7 @@
 //! | `body` | the body: JSON, or text |
 //! | `status`, `headers` | of the answer; 200 and none unless given |
 //! | `say` | text that is answered as asked, streaming or not |
+//! | `think` | reasoning before what is said, in `reasoning_content` |
 //! | `call` | `{name, arguments}` or a list of such: tool calls, answered as asked |
 //! | `then` | `close`, `reset`, or `{"hang_ms": n}` after what was sent; also as `hang_ms` beside it |
 //! | `chunks` | sizes in bytes of the writes; the last one goes on |
@@ -73,7 +74,7 @@ pub(super) enum ScriptedReply {
     /// A document.
     Document { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
     /// Text and tool calls, in the form that was asked for.
-    Say { text: String, calls: Vec<(String, String)> },
+    Say { thought: String, text: String, calls: Vec<(String, String)> },
 }
 
 /// What follows.
@@ -133,7 +134,14 @@ impl Script {
     /// A script that answers with these texts.
     pub fn saying<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         let entries = texts.into_iter().map(|text| {
-            (Entry::of(ScriptedReply::Say { text: text.into(), calls: Vec::new() }), 1)
+            (
+                Entry::of(ScriptedReply::Say {
+                    thought: String::new(),
+                    text: text.into(),
+                    calls: Vec::new(),
+                }),
+                1,
+            )
         });
         Self { entries: entries.collect() }
     }
@@ -202,9 +210,9 @@ fn line_of(text: &str, position: usize) -> usize {
     1 + text.bytes().take(position).filter(|byte| *byte == b'\n').count()
 }
 
-const KEYS: [&str; 15] = [
-    "kind", "file", "body", "status", "headers", "say", "call", "then", "hang_ms", "chunks",
-    "delay_ms", "cache", "repeat", "rule", "note",
+const KEYS: [&str; 16] = [
+    "kind", "file", "body", "status", "headers", "say", "think", "call", "then", "hang_ms",
+    "chunks", "delay_ms", "cache", "repeat", "rule", "note",
 ];
 
 fn entry(item: &Value<'_>, folder: &Path) -> Result<(Entry, u64), Fault> {
@@ -255,7 +263,8 @@ fn entry(item: &Value<'_>, folder: &Path) -> Result<(Entry, u64), Fault> {
         }
     } else if let Some(body) = item.get("body") {
         ScriptedReply::Document { status, headers, body: body_bytes(body) }
-    } else if item.get("say").is_some() || item.get("call").is_some() {
+    } else if item.get("say").is_some() || item.get("think").is_some() || item.get("call").is_some()
+    {
         let calls = item.get("call");
         let list = match calls {
             Some(one) if one.is_object() => std::slice::from_ref(one),
@@ -271,8 +280,9 @@ fn entry(item: &Value<'_>, folder: &Path) -> Result<(Entry, u64), Fault> {
                 (name, arguments.to_owned())
             })
             .collect();
-        let text = item.get("say").and_then(Value::as_str).unwrap_or_default().to_owned();
-        ScriptedReply::Say { text, calls }
+        let words = |key| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (thought, text) = (words("think"), words("say"));
+        ScriptedReply::Say { thought, text, calls }
     } else if status != 200 {
         ScriptedReply::Document { status, headers, body: Vec::new() }
     } else {
@@ -403,13 +413,20 @@ mod tests {
         )
         .unwrap();
         let mut next = || script.next(|| true);
-        let say = |text: &str| ScriptedReply::Say { text: text.into(), calls: vec![] };
+        let say = |text: &str| ScriptedReply::Say {
+            thought: String::new(),
+            text: text.into(),
+            calls: vec![],
+        };
         assert_eq!(next().unwrap().reply, say("a"));
         assert_eq!(next().unwrap().reply, say("a"));
         assert_eq!(next().unwrap().then, Then::Reset);
         assert_eq!(next().unwrap().then, Then::Hang(Duration::from_millis(5)));
         let calls = vec![("t".to_owned(), r#"{"a":1e5}"#.to_owned())];
-        assert_eq!(next().unwrap().reply, ScriptedReply::Say { text: String::new(), calls });
+        assert_eq!(
+            next().unwrap().reply,
+            ScriptedReply::Say { thought: String::new(), text: String::new(), calls }
+        );
         assert_eq!(next(), None);
     }
 

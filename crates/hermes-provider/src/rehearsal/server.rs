@@ -268,9 +268,9 @@ async fn play(
             }
             document(stream, status, &headers, &body, &chunks, delay).await?
         }
-        ScriptedReply::Say { text, calls } => {
+        ScriptedReply::Say { thought, text, calls } => {
             let delay = if delay.is_zero() { shared.chunk_delay } else { delay };
-            say(stream, &Answer { text, calls }, asked, number, counts, delay).await?
+            say(stream, &Answer { thought, text, calls }, asked, number, counts, delay).await?
         }
     };
     Ok(match then {

@@ -149,6 +149,17 @@ fn a_server_that_is_not_there_is_a_connect_failure_with_a_hint() {
 }
 
 #[test]
+fn an_https_address_is_spoken_to_by_tls() {
+    let server = server(None);
+    let mut rig = Rig::new(&[&server]);
+    rig.retries = 0;
+    rig.endpoints[0].base_url = server.base_url().replace("http:", "https:").into();
+    let error = rig.run().unwrap_err();
+    assert_eq!(error.class, ErrorClass::Connect, "{error}");
+    assert_eq!((server.requests(), server.connections()), (0, 1));
+}
+
+#[test]
 fn credentials_are_in_headers_only() {
     let server = server(Some(Script::saying(["a"])));
     let mut rig = Rig::new(&[&server]);

@@ -190,3 +190,41 @@ fn an_error_inside_a_stream_is_the_error_it_carries() {
     assert_eq!(error.partial.unwrap().text, "half");
     assert_eq!(two.requests(), 1);
 }
+
+#[test]
+fn b091_reasoning_without_an_answer_is_a_reply_and_no_failure() {
+    let server = server(Some(script(r#"[{"file":"B091/reasoning_only.resp.json"}]"#)));
+    let reply = Rig::new(&[&server]).run().unwrap().reply;
+    assert_eq!((reply.text.as_str(), server.requests()), ("", 1));
+    let thought = "The tool says 42, so I will answer 42.".to_owned();
+    assert_eq!(reply.reasoning, Some(("reasoning_content".into(), thought)));
+}
+
+#[test]
+fn a_thought_of_a_script_comes_apart_from_the_answer() {
+    for stream in [true, false] {
+        let server = server(Some(script(r#"[{"think":"let me see","say":"done"}]"#)));
+        let mut rig = Rig::new(&[&server]);
+        rig.endpoints[0].profile.stream = stream;
+        let reply = rig.run().unwrap().reply;
+        assert_eq!(reply.reasoning, Some(("reasoning_content".into(), "let me see".to_owned())));
+        assert_eq!((reply.text, rig.shown()), ("done".to_owned(), "done".to_owned()));
+    }
+}
+
+#[test]
+fn an_error_behind_the_finish_and_an_error_event_are_told_apart() {
+    let finish = "data: {\\\"choices\\\":[{\\\"delta\\\":{\\\"content\\\":\\\"x\\\"},\\\"finish_reason\\\":\\\"stop\\\"}]}\\n\\n";
+    let error = "event: error\\ndata: {\\\"message\\\":\\\"overloaded\\\"}\\n\\n";
+    let entry = |body: &str| {
+        format!(r#"{{"body":"{body}","headers":{{"content-type":"text/event-stream"}}}}"#)
+    };
+    let late = server(Some(script(&format!("[{}]", entry(&format!("{finish}{error}"))))));
+    assert_eq!(Rig::new(&[&late]).run().unwrap().reply.text, "x");
+    let early = server(Some(script(&format!("[{}]", entry(error)))));
+    let mut rig = Rig::new(&[&early]);
+    rig.retries = 0;
+    let failed = rig.run().unwrap_err();
+    assert_eq!(failed.class, ErrorClass::Server);
+    assert!(failed.message.contains("overloaded"), "{failed}");
+}
