@@ -1,15 +1,15 @@
 //! Nested project files: found when a tool touches a path in their folder, and added to that
 //! tool's row as parts of their own.
 //!
-//! Invariants: a function of the file system and what is known already, so that a resumed session
-//! finds the same; files of the folders from the root to the working directory are the prompt's,
+//! Invariants: a function of the file system and what the session's snapshot and view hold, so that
+//! a resumed session finds the same, and one whose hint was compacted away finds it again; files of the folders from the root to the working directory are the prompt's,
 //! not hints; nothing is read outside the workspace or in folders of other people's code.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use hermes_core::{Digest, Verdict};
+use hermes_core::{Digest, Origin, Part, Snapshot, Verdict, View};
 
 use crate::source_text::{self, SourceProblem};
 use crate::{Workspace, cut, project, threat};
@@ -61,7 +61,7 @@ pub struct Hint {
     pub label: String,
     /// The text for the model.
     pub text: String,
-    /// Digest of its bytes, by which it is known from then on.
+    /// Digest of its bytes.
     pub digest: Digest,
     /// The touched path in whose folder or above it was found.
     pub caused_by: PathBuf,
@@ -71,17 +71,33 @@ pub struct Hint {
     pub warnings: Vec<String>,
 }
 
+/// Digests of what the model has been given: the project files of the prompt, by their bytes, and
+/// the hints that the view still shows, by their texts.
+pub fn known_in(snapshot: &Snapshot, view: &View) -> BTreeSet<Digest> {
+    let is_project = |id: &str| id.split(':').next() == Some("project");
+    let blocks = snapshot.blocks.iter().filter(|block| is_project(&block.id));
+    let mut known: BTreeSet<Digest> =
+        blocks.filter(|block| block.verdict.is_in()).map(|block| block.source_digest).collect();
+    let parts = view.rows.iter().flat_map(|shown| &shown.row.parts);
+    let hints = parts.filter(|part| part.origin == Origin::Hint).filter_map(Part::as_text);
+    known.extend(hints.map(Digest::of));
+    known
+}
+
 /// Looks for nested project files in the folders of `touched` and above, up to the workspace's
-/// root. `known` holds the digests of what the model has been given: the project files of the
-/// prompt and earlier hints. Nothing is found in home-like folders.
-pub fn discover(workspace: &Workspace, touched: &[PathBuf], known: &BTreeSet<Digest>) -> Vec<Hint> {
+/// root. `known` is what [`known_in`] says. Nothing is found in home-like folders.
+pub fn discover(
+    workspace: &Workspace,
+    touched: &[impl AsRef<Path>],
+    known: &BTreeSet<Digest>,
+) -> Vec<Hint> {
     if is_home_like(workspace, std::env::home_dir().as_deref()) {
         return Vec::new();
     }
     let mut known = known.clone();
     let mut seen = BTreeSet::new();
     let mut hints = Vec::new();
-    for cause in touched {
+    for cause in touched.iter().map(AsRef::as_ref) {
         for folder in folders(workspace, cause) {
             if hints.len() >= MAX_HINTS {
                 return hints;
@@ -172,9 +188,6 @@ fn hint_in(
                 continue;
             }
         };
-        if !known.insert(source.digest) {
-            return None;
-        }
         let mut warnings: Vec<String> =
             source.notes.iter().map(|note| format!("{}: {note}", path.display())).collect();
         let screened = threat::screen(&source.text);
@@ -185,6 +198,11 @@ fn hint_in(
             Some(cut) => (cut.text, Verdict::Truncated { kept: cut.kept, total: cut.total }),
             None => (screened.text.trim().to_owned(), verdict),
         };
+        let digests = [source.digest, Digest::of(&text)];
+        if digests.iter().any(|digest| known.contains(digest)) {
+            return None;
+        }
+        known.extend(digests);
         let (digest, caused_by) = (source.digest, cause.to_owned());
         return Some(Hint { path, label, text, digest, caused_by, verdict, warnings });
     }
@@ -245,6 +263,9 @@ mod tests {
         let found: Vec<(&str, &str)> =
             hints.iter().map(|hint| (hint.label.as_str(), hint.text.as_str())).collect();
         assert_eq!(found, expected);
+        // What is in the store of a delivered hint is its text.
+        let known: BTreeSet<Digest> = hints.iter().map(|hint| Digest::of(&hint.text)).collect();
+        assert_eq!(discover(&workspace, &touched, &known), []);
         let known: BTreeSet<Digest> = hints.iter().map(|hint| hint.digest).collect();
         assert_eq!(discover(&workspace, &touched, &known), []);
     }

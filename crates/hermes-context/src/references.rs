@@ -6,7 +6,11 @@
 //! that holds secrets is read; a reference that cannot be followed says why, to model and person.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use crate::source_text;
 use crate::{Workspace, cut};
@@ -33,6 +37,52 @@ pub struct Reference {
 
 /// Runs git for `@diff` and `@staged`: the arguments in, what it printed or why it failed out.
 pub type RunGit<'a> = &'a dyn Fn(&[&str]) -> Result<String, String>;
+
+/// Runs git in `cwd` for [`expand`], with a bound in time and nothing that a repository's own
+/// settings could start.
+pub fn git_in(cwd: &Path) -> impl Fn(&[&str]) -> Result<String, String> {
+    /// A difference of a large repository takes a second.
+    const BOUND: Duration = Duration::from_secs(5);
+    let cwd = cwd.to_owned();
+    move |arguments| {
+        let (command, rest) = arguments.split_first().ok_or("git was given no command")?;
+        let mut child = Command::new("git")
+            .args(["--no-pager", "-c", "core.fsmonitor=false", "-c", "color.ui=never", command])
+            .args(["--no-ext-diff", "--no-textconv"])
+            .args(rest)
+            .current_dir(&cwd)
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("git could not be started: {error}"))?;
+        let (sender, receiver) = mpsc::channel();
+        let output = child.stdout.take();
+        let limit = source_text::MAX_FILE_BYTES;
+        // It ends with the process, whose end is bounded.
+        drop(std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = output.map(|output| output.take(limit).read_to_end(&mut bytes));
+            drop(sender.send(read.transpose().map(|_| bytes)));
+        }));
+        let printed = receiver.recv_timeout(BOUND);
+        let is_whole = matches!(&printed, Ok(Ok(bytes)) if (bytes.len() as u64) < limit);
+        if !is_whole {
+            drop(child.kill());
+        }
+        let status = child.wait();
+        match printed {
+            Err(_) => Err(format!("git took longer than {} seconds", BOUND.as_secs())),
+            Ok(Err(error)) => Err(format!("what git printed could not be read: {error}")),
+            Ok(Ok(_)) if is_whole && !status.is_ok_and(|status| status.success()) => {
+                Err("git failed; hint: is this a git repository?".to_owned())
+            }
+            Ok(Ok(bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+}
 
 /// The references in `text`, followed.
 pub fn expand(text: &str, workspace: &Workspace, run_git: RunGit<'_>) -> Vec<Reference> {

@@ -24,6 +24,7 @@ use hermes_home::{Config, FileLock, Home, fsio};
 
 use self::edit::apply_edits;
 use self::entries::Entries;
+use crate::source_text::MAX_FILE_BYTES;
 use crate::{WriteReceipt, source_kind};
 
 pub use self::edit::{Change, Edit};
@@ -347,8 +348,13 @@ impl MemoryFile {
     }
 
     fn bytes(&self) -> Result<Vec<u8>, MemoryError> {
-        match fs::read(&self.path) {
-            Ok(bytes) => Ok(bytes),
+        // Looked at before it is opened: opening a pipe waits for its writer.
+        match fs::metadata(&self.path) {
+            Ok(meta) if !meta.is_file() => Err(self.io(&io::Error::other("not a regular file"))),
+            Ok(meta) if meta.len() > MAX_FILE_BYTES => {
+                Err(self.io(&io::Error::other(format!("too large with {} bytes", meta.len()))))
+            }
+            Ok(_) => fs::read(&self.path).map_err(|error| self.io(&error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(self.io(&error)),
         }

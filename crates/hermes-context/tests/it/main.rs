@@ -7,4 +7,5 @@ mod cases_sources;
 mod fixture;
 mod golden;
 mod prompt;
+mod robust;
 mod sources;

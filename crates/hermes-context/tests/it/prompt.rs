@@ -223,3 +223,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_the_prompt_and_the_view_hold_is_known_to_the_hints() {
+    use hermes_context::hints;
+    use hermes_core::{Origin, PartBody, Role, slot};
+
+    let world = World::new();
+    world.write("work/.git/HEAD", "ref: refs/heads/main\n");
+    world.write("work/AGENTS.md", "root rule");
+    world.write("work/copy/AGENTS.md", "root rule");
+    world.write("work/deep/AGENTS.md", " nested rule\n");
+    let snapshot = world.build().snapshot;
+    let touched = ["copy/x", "deep/x"];
+    let mut rows = crate::fixture::Rows::default();
+    let find = |rows: &crate::fixture::Rows| {
+        let known = hints::known_in(&snapshot, &rows.view());
+        hints::discover(&world.workspace(), &touched, &known)
+    };
+    let first = find(&rows);
+    assert_eq!(first.len(), 1, "{first:#?}");
+    assert_eq!(
+        (first[0].label.as_str(), first[0].text.as_str()),
+        ("deep/AGENTS.md", "nested rule")
+    );
+    assert_eq!(first[0].caused_by.to_str(), Some("deep/x"));
+
+    // As the agent stores it; a compaction that covers the row brings it back.
+    rows.row(1, Role::Tool);
+    rows.part(Origin::Hint, slot::LATE, Some("deep/AGENTS.md"), PartBody::text("nested rule"));
+    assert_eq!(find(&rows), []);
+    rows.rows.clear();
+    assert_eq!(find(&rows).len(), 1);
+}
