@@ -6,6 +6,9 @@
 
 mod v1;
 
+/// The frames of the present renderer, which the prompt uses and explains.
+pub(crate) use self::v1::fence::{escape, fence};
+
 use std::sync::Arc;
 
 use hermes_core::{Assembled, Digest, Message, Role, Snapshot, ToolSet, View, WireProfile};

@@ -9,6 +9,7 @@ use hermes_core::{
 
 use super::words::{self, Words};
 use super::{Built, SnapshotInput};
+use crate::assemble::{escape, fence};
 use crate::memory::{Entry, MemoryFile, MemoryKind};
 use crate::skills::{self, Catalogue, Gate};
 use crate::{cut, estimate_tokens, project, source_kind, source_text, threat};
@@ -220,12 +221,10 @@ fn add_caller(out: &mut Composer, input: &SnapshotInput<'_>) {
 
 fn add_project(out: &mut Composer, input: &SnapshotInput<'_>) {
     let limit = project::limit(input.config.context_file_max_chars, input.context_window);
-    let mut first = true;
     for found in project::load(input.workspace, limit) {
         out.warnings.extend(found.warnings);
         let text = if found.verdict.is_in() {
-            let note = if std::mem::take(&mut first) { words::PROJECT_NOTE } else { "" };
-            headed(&format!("Project file {}", found.label), note, &found.text)
+            fence("project", &[("file", &found.label)], &found.text)
         } else {
             String::new()
         };
@@ -267,7 +266,11 @@ fn add_skills(out: &mut Composer, input: &SnapshotInput<'_>) {
     };
     let state = if has_tool(input.tools, "skill_view") {
         let index = skills::index(&skills, &gate, skills::index_budget(input.context_window));
-        if index.is_empty() { State::out(Verdict::Empty) } else { State::loaded(index) }
+        if index.is_empty() {
+            State::out(Verdict::Empty)
+        } else {
+            State::loaded(escape(&index).into_owned())
+        }
     } else {
         State::out(Verdict::Blocked {
             why: "there is no skill_view tool to load skills".to_owned(),
@@ -291,15 +294,10 @@ fn add_skills(out: &mut Composer, input: &SnapshotInput<'_>) {
 
 fn add_memory(out: &mut Composer, input: &SnapshotInput<'_>, kind: MemoryKind) {
     let memory = MemoryFile::of(input.home, input.config, kind);
-    let (title, note, enabled, key) = match kind {
-        MemoryKind::Memory => {
-            let enabled = input.config.memory.memory_enabled;
-            ("Memory", words::MEMORY_NOTE, enabled, "memory.memory_enabled")
-        }
-        MemoryKind::User => {
-            let enabled = input.config.memory.user_profile_enabled;
-            ("The person", words::USER_NOTE, enabled, "memory.user_profile_enabled")
-        }
+    let settings = &input.config.memory;
+    let (enabled, key) = match kind {
+        MemoryKind::Memory => (settings.memory_enabled, "memory.memory_enabled"),
+        MemoryKind::User => (settings.user_profile_enabled, "memory.user_profile_enabled"),
     };
     let add = |out: &mut Composer, digest, state| {
         out.add(kind.id(), Tier::Volatile, file(&memory.path), digest, state);
@@ -332,8 +330,8 @@ fn add_memory(out: &mut Composer, input: &SnapshotInput<'_>, kind: MemoryKind) {
         Some(cut) => (cut.text, Verdict::Truncated { kept: cut.kept, total: cut.total }),
         None => (screened.text, verdict),
     };
-    let note = format!("{note}; {} of {} characters used", read.used, memory.limit);
-    let text = headed(title, &note, &text);
+    let used = format!("{} of {} characters", read.used, memory.limit);
+    let text = fence(kind.id(), &[("used", &used)], &text);
     add(out, read.digest, State { text, verdict });
 }
 
@@ -397,14 +395,6 @@ fn limited(out: &mut Composer, path: &Path, text: &str, limit: usize, verdict: V
             let verdict = Verdict::Truncated { kept: cut.kept, total: cut.total };
             State { text: cut.text, verdict }
         }
-    }
-}
-
-fn headed(title: &str, note: &str, text: &str) -> String {
-    if note.is_empty() {
-        format!("# {title}\n{text}")
-    } else {
-        format!("# {title}\n({note})\n{text}")
     }
 }
 

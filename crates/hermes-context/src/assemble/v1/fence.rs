@@ -10,7 +10,7 @@ const NAME: &str = "hermes:";
 
 /// `body` in a frame of this kind: `<hermes:kind key="value">`, the body on its own lines, the
 /// closing tag. Empty values are left out.
-pub(super) fn fence(kind: &str, attributes: &[(&str, &str)], body: &str) -> String {
+pub(crate) fn fence(kind: &str, attributes: &[(&str, &str)], body: &str) -> String {
     let mut out = String::with_capacity(body.len() + 64);
     out.push('<');
     out.push_str(NAME);
@@ -52,7 +52,7 @@ fn plain(character: char) -> char {
 }
 
 /// `text` without anything that could be taken for a frame's tag: its bracket becomes `&lt;`.
-pub(super) fn escape(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     let mut out: Option<String> = None;
     let mut copied = 0;
     for (at, _) in text.match_indices('<') {

@@ -6,7 +6,7 @@
 //! have to be kept right for ever, and even the result of a write may quote a file. What the
 //! frames mean is said once, in the prompt.
 
-mod fence;
+pub(crate) mod fence;
 mod pair;
 mod parts;
 
