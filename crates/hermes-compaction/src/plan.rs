@@ -230,12 +230,15 @@ impl<'a> Draft<'a> {
             head = 0;
             tail = self.shape.cut_at_or_before(self.shape.newest_request().unwrap_or(0));
         }
-        self.take(prune(self.input.view, Extent::before(self.protected_from(tail))));
+        // What the person asked to keep stays as it is, duplicates included.
+        let exact = matches!(self.input.keep, Keep::Exchanges(_));
+        if !exact {
+            self.take(prune(self.input.view, Extent::before(self.protected_from(tail))));
+        }
         let mut ranges = Vec::new();
         if tail > head {
             ranges.push(self.range(head, tail, Place::Earlier));
         }
-        let exact = matches!(self.input.keep, Keep::Exchanges(_));
         if !exact {
             self.relieve_tail(head, tail, &mut ranges);
         }
