@@ -23,7 +23,7 @@ use crate::Workspace;
 pub use self::discover::discover;
 pub use self::index::{index, index_budget, list};
 pub use self::slash::{SlashCommand, slash_commands};
-pub use self::view::{PAGE_CHARACTERS, SkillError, SkillView, find, view};
+pub use self::view::{PAGE_CHARACTERS, SkillError, SkillView, fill_variables, find, view};
 
 /// Where a skill was found; of equal names the earlier tier wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

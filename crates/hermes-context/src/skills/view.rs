@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Component, Path};
 
-use hermes_core::Digest;
+use hermes_core::{Digest, SessionId};
 
 use super::{Gate, Skill, SkillState, frontmatter};
 use crate::source_text::{self, SourceProblem};
@@ -192,6 +192,13 @@ pub fn view(skill: &Skill, file: Option<&str>, offset: usize) -> Result<SkillVie
         linked_files: files,
         warnings,
     })
+}
+
+/// A skill's text with `${HERMES_SKILL_DIR}` and `${HERMES_SESSION_ID}` filled in, for
+/// `skills.template_vars`.
+pub fn fill_variables(text: &str, skill: &Skill, session: &SessionId) -> String {
+    text.replace("${HERMES_SKILL_DIR}", &skill.folder.display().to_string())
+        .replace("${HERMES_SESSION_ID}", session.as_str())
 }
 
 /// The page from character `offset` on, ended at a line end, and where the next one starts.

@@ -277,6 +277,7 @@ fn add_skills(out: &mut Composer, input: &SnapshotInput<'_>) {
         })
     };
     out.add("skills", Tier::Volatile, file(&folder), digest, state);
+    add_loaded_skills(out, input, &skills, &gate);
     for skill in &skills {
         let verdict = match &skill.state {
             skills::SkillState::Shadowed { by } => {
@@ -289,6 +290,40 @@ fn add_skills(out: &mut Composer, input: &SnapshotInput<'_>) {
         };
         let id = format!("skills:{}", skill.name);
         out.add(&id, Tier::Volatile, file(&skill.path), skill.digest, State::out(verdict));
+    }
+}
+
+/// The bodies of the skills that the person wants in every session.
+fn add_loaded_skills(
+    out: &mut Composer,
+    input: &SnapshotInput<'_>,
+    skills: &[skills::Skill],
+    gate: &Gate<'_>,
+) {
+    for name in &input.config.skills.auto_load {
+        let found = skills::find(skills, gate, name)
+            .and_then(|skill| Ok((skill, skills::view(skill, None, 0)?)));
+        let (skill, view) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                out.warnings.push(format!("skills.auto_load: {error}"));
+                continue;
+            }
+        };
+        out.warnings.extend(view.warnings);
+        let mut text = view.text;
+        if input.config.skills.template_vars {
+            text = skills::fill_variables(&text, skill, input.session);
+        }
+        let kept = text.chars().count() as u64;
+        let verdict = match view.next_offset {
+            Some(_) => Verdict::Truncated { kept, total: view.total as u64 },
+            None => Verdict::Loaded,
+        };
+        let text = fence("skill", &[("name", &skill.name)], &text);
+        let id = format!("skills:{}", skill.name);
+        let state = State { text, verdict };
+        out.add(&id, Tier::Volatile, file(&skill.path), view.digest, state);
     }
 }
 

@@ -349,3 +349,15 @@ fn the_header_cache_follows_changes_and_never_answers_for_a_file_that_is_gone() 
     std::fs::remove_file(&path).unwrap();
     assert_eq!(read(), [""; 0]);
 }
+
+#[test]
+fn skills_for_every_session_stand_in_the_prompt_whole() {
+    let mut world = World::new();
+    let body = "BODY in ${HERMES_SKILL_DIR} of ${HERMES_SESSION_ID}\n";
+    world.write("home/skills/a/SKILL.md", format!("---\nname: a\n---\n{body}"));
+    world.config.skills.auto_load = vec!["a".to_owned(), "none".to_owned()];
+    let text = world.text();
+    let shown = "<hermes:skill name=\"a\">\nBODY in ROOT/home/skills/a of 20261130_095600_abcdef\n";
+    assert!(text.contains(shown), "{text}");
+    assert!(world.warnings().contains("skills.auto_load: there is no skill \"none\""));
+}
