@@ -7,9 +7,7 @@ use anyhow::Context as _;
 use hermes_agent::Services;
 use hermes_context::Workspace;
 use hermes_core::Env;
-use hermes_home::{
-    Home, HomeReason, Loaded, Overrides, ProcessVars, Route, SystemEnv, load, routes,
-};
+use hermes_home::{Home, HomeReason, Loaded, Overrides, ProcessVars, SystemEnv, load, routes};
 use hermes_store::{OpenMode, RecoveredOutcome, SessionInfo, Store, StorePaths};
 
 use crate::cli::Talk;
@@ -174,13 +172,6 @@ impl App {
             None => loaded,
         };
         let chain = routes(&config.config, &config.vars)?;
-        let first = chain.first();
-        if matches!(first, None | Some(Route::Rehearsal)) {
-            out::note(
-                "note: no provider is configured; this is the rehearsal provider, which is no \
-                 language model (hint: `hermes setup`)",
-            );
-        }
         let env = Arc::new(SystemEnv::new(&config.config.timezone));
         let (home, vars) = (self.home.clone(), Arc::new(self.vars.clone()));
         Ok(Services::new(home, Arc::new(config.config), store, env, vars, &chain)?)

@@ -294,7 +294,7 @@ pub enum Rehearse {
 pub enum Internal {
     /// Print one of the generated tables of the guide.
     Tables {
-        /// `exit-codes`, `sources` or `commands`.
+        /// `exit-codes`, `sources`, `commands` or `slash-commands`.
         name: String,
     },
     /// Store a session of this many messages, for benchmarks.

@@ -73,6 +73,12 @@ struct TurnJson<'a> {
 /// Says one thing and prints the answer.
 fn once(app: &App, text: &str, images: Vec<Image>, form: Answer) -> anyhow::Result<Exit> {
     let (services, mut conversation) = open(app)?;
+    if conversation.model().provider == "rehearsal" {
+        out::note(
+            "note: no provider is configured; this is the rehearsal provider, which is no \
+             language model (hint: `hermes setup`)",
+        );
+    }
     let show = if form == Answer::Streamed { Show::Everything } else { Show::AnswerOnly };
     let screen = Screen::new(show, services.config.display.show_reasoning);
     let cancel = Cancel::default();

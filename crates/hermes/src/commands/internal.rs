@@ -31,9 +31,12 @@ fn table(name: &str) -> anyhow::Result<String> {
         "exit-codes" => Ok(exit_codes()),
         "sources" => Ok(hermes_context::sources_table()),
         "commands" => Ok(commands()),
+        "slash-commands" => Ok(crate::repl::commands::markdown()),
         _ => Err(Failure::new(
             Exit::NotFound,
-            format!("there is no table \"{name}\"; hint: exit-codes, sources, commands"),
+            format!(
+                "there is no table \"{name}\"; hint: exit-codes, sources, commands, slash-commands"
+            ),
         )
         .into()),
     }

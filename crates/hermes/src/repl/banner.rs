@@ -1,9 +1,10 @@
 //! What the person sees first: where the conversation works, with which model, what was loaded
 //! into its prompt and what was not, and the last exchanges of a resumed session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hermes_agent::{Conversation, Services};
+use hermes_context::skills::{self, Gate};
 use hermes_core::{Block, Origin, Role, RowStatus, Source, Verdict, ViewRow, fold_view};
 
 use crate::out::{self, Paint, ellipsis};
@@ -20,7 +21,7 @@ pub fn print(services: &Services, conversation: &Conversation) {
     let mut lines = vec![
         ("folder", folder_line(conversation)),
         ("model", model_line(services, conversation)),
-        ("loaded", loaded_line(conversation)),
+        ("loaded", loaded_line(services, conversation)),
     ];
     lines.extend(left_out(conversation).into_iter().map(|text| ("", paint.yellow(&text))));
     for (name, text) in lines {
@@ -51,33 +52,50 @@ pub fn model_line(services: &Services, conversation: &Conversation) -> String {
     if services.is_rehearsal() && model.provider == "rehearsal" {
         return "rehearsal: no language model, fixed replies only (hint: hermes setup)".to_owned();
     }
-    let mut text = format!("{}, provider {}", model.model, model.provider);
-    if let Some(window) = services.context_window {
-        text.push_str(&format!(", window {window} tokens"));
-    }
+    let window = match services.context_window {
+        Some(window) => format!(", window {window} tokens"),
+        None => String::new(),
+    };
     let others: Vec<String> = services
         .endpoints
         .iter()
         .skip(1)
         .map(|endpoint| format!("{} ({})", endpoint.model, endpoint.provider))
         .collect();
-    if !others.is_empty() {
-        text.push_str(&format!("; then {}", others.join(", ")));
-    }
-    text
+    let then =
+        if others.is_empty() { String::new() } else { format!("; then {}", others.join(", ")) };
+    format!("{}, provider {}{window}{then}", model.model, model.provider)
 }
 
 /// The person's own sources that are in the prompt. Built-in text is not listed.
-fn loaded_line(conversation: &Conversation) -> String {
+fn loaded_line(services: &Services, conversation: &Conversation) -> String {
     let cwd = &conversation.workspace().cwd;
     let mut names: Vec<String> = Vec::new();
     for block in conversation.blocks() {
-        if let (Source::File { path }, true) = (&block.source, block.verdict.is_in()) {
+        if block.id == "skills" {
+            if block.verdict.is_in() {
+                names.push(format!("{} skills", skill_count(services, conversation)));
+            }
+        } else if let (Source::File { path }, true) = (&block.source, block.verdict.is_in()) {
             names.push(format!("{}{}", short(path, cwd), remark(&block.verdict)));
         }
     }
     names.push(format!("{} tools", conversation.tools().defs.len()));
     names.join(", ")
+}
+
+/// How many skills the model is offered, counted anew: the snapshot holds their text alone.
+fn skill_count(services: &Services, conversation: &Conversation) -> usize {
+    let roots = skills::roots(&services.home, &services.config, conversation.workspace());
+    let found = skills::discover(&roots, Some(&skills::cache_path(&services.home)));
+    let tools: Vec<&str> = conversation.tools().defs.iter().map(|def| &*def.name).collect();
+    let gate = Gate {
+        os: std::env::consts::OS,
+        platform: "cli",
+        tools: &tools,
+        disabled: &services.config.skills.disabled,
+    };
+    found.skills.iter().filter(|skill| skill.offered(&gate).is_ok()).count()
 }
 
 fn remark(verdict: &Verdict) -> String {
@@ -114,14 +132,12 @@ fn left_out(conversation: &Conversation) -> Vec<String> {
 /// A path as the person knows it: below the working directory without it.
 fn short(path: &str, cwd: &Path) -> String {
     let path = Path::new(path);
-    match path.strip_prefix(cwd) {
-        Ok(inside) => inside.display().to_string(),
-        Err(_) => {
-            // The last two parts tell `memories/USER.md` and `parent/AGENTS.md` apart.
-            let parts: Vec<_> = path.components().rev().take(2).collect();
-            parts.into_iter().rev().collect::<std::path::PathBuf>().display().to_string()
-        }
+    if let Ok(inside) = path.strip_prefix(cwd) {
+        return inside.display().to_string();
     }
+    // The last two parts tell `memories/USER.md` and `parent/AGENTS.md` apart.
+    let parts: Vec<_> = path.components().rev().take(2).collect();
+    parts.into_iter().rev().collect::<PathBuf>().display().to_string()
 }
 
 /// Prints the last exchanges of a resumed session, cut.

@@ -108,6 +108,17 @@ fn session_lookup(store: Store, workspace: &Workspace) -> complete::SessionLooku
     })
 }
 
+/// How every conversation of this surface is held.
+fn options(workspace: Workspace) -> StartOptions {
+    StartOptions {
+        workspace,
+        platform: "cli".to_owned(),
+        approver: approve::approver(),
+        caller: None,
+        tools: None,
+    }
+}
+
 impl Repl<'_> {
     /// Banner, and the last exchanges of a resumed session.
     fn introduce(&self) -> anyhow::Result<()> {
@@ -190,19 +201,9 @@ impl Repl<'_> {
         }
     }
 
-    fn options(&self, workspace: Workspace) -> StartOptions {
-        StartOptions {
-            workspace,
-            platform: "cli".to_owned(),
-            approver: approve::approver(),
-            caller: None,
-            tools: None,
-        }
-    }
-
     /// Opens a new session with the same model in the same place.
     fn start_new(&mut self) -> anyhow::Result<()> {
-        let options = self.options(self.conversation.workspace().clone());
+        let options = options(self.conversation.workspace().clone());
         self.change(Conversation::start(&self.services, options)?)
     }
 
@@ -210,7 +211,7 @@ impl Repl<'_> {
     fn take_up(&mut self, info: &SessionInfo) -> anyhow::Result<()> {
         let loaded = self.app.config()?;
         let configured = loaded.config.terminal.cwd.clone();
-        let options = self.options(self.app.workspace(&configured, info.cwd.as_deref())?);
+        let options = options(self.app.workspace(&configured, info.cwd.as_deref())?);
         let services = self.app.services(loaded, self.services.store.clone(), Some(info))?;
         let mut conversation = Conversation::resume(&services, info, options)?;
         conversation.release()?;
@@ -227,7 +228,7 @@ impl Repl<'_> {
             cwd: self.app.talk.cwd.clone(),
             ..Overrides::default()
         })?;
-        let options = self.options(self.conversation.workspace().clone());
+        let options = options(self.conversation.workspace().clone());
         let services = self.app.services(loaded, self.services.store.clone(), None)?;
         let info = self.info()?;
         let mut conversation = match &info {

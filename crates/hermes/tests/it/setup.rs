@@ -84,10 +84,7 @@ fn a_person_gives_address_key_and_model_and_the_key_is_never_shown() {
     let terminal = Terminal::start(&rig, &["setup", "--base-url", &url]);
     terminal.wait_for("API key");
     terminal.line("sk-test-not-a-key");
-    terminal.wait("the next question", |screen| {
-        screen.contains("Model") || screen.contains("Which one?")
-    });
-    terminal.line("small");
+    // The server has one model, so there is nothing to choose.
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("it answers"), "{screen}");
@@ -103,4 +100,38 @@ fn a_person_gives_address_key_and_model_and_the_key_is_never_shown() {
         assert_eq!(mode & 0o777, 0o600);
     }
     assert_eq!(rig.run(["-z", "hello"]).code, 0);
+}
+
+#[test]
+fn a_person_may_write_what_does_not_answer_yet() {
+    let rig = Rig::new();
+    let text = r#"[{"status":401,"repeat":9,"body":{"error":{"message":"no such key here"}}}]"#;
+    let server = serve(Some(Script::parse(Path::new("s.json"), text).unwrap()));
+    let url = server.base_url();
+    for (answer, code, written) in [("", 4, false), ("y", 0, true)] {
+        let terminal = Terminal::start(&rig, &["setup", "--base-url", &url, "--model", "m"]);
+        terminal.wait_for("API key");
+        terminal.line("");
+        terminal.wait_for("no such key here");
+        terminal.wait_for("Write the configuration anyway?");
+        terminal.line(answer);
+        let (ended, screen) = terminal.end();
+        assert_eq!(ended, code, "{screen}");
+        assert_eq!(rig.home().join("config.yaml").exists(), written, "{screen}");
+    }
+    assert!(!rig.home().join(".env").exists());
+}
+
+#[test]
+fn leaving_in_the_middle_writes_nothing() {
+    let rig = Rig::new();
+    let server = serve(None);
+    let terminal = Terminal::start(&rig, &["setup", "--base-url", &server.base_url()]);
+    terminal.wait_for("API key");
+    terminal.send("\x03");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    assert!(screen.contains("nothing was written"), "{screen}");
+    assert_eq!(fs::read_dir(rig.home()).unwrap().count(), 0);
+    assert!(server.received().is_empty());
 }
