@@ -252,7 +252,7 @@ fn add_skills(out: &mut Composer, input: &SnapshotInput<'_>) {
     let folder = input.home.skills_dir();
     let Catalogue { skills, warnings, digest } =
         skills::discover(&roots, Some(&skills::cache_path(input.home)));
-    if skills.is_empty() && warnings.is_empty() {
+    if skills.is_empty() && warnings.is_empty() && input.config.skills.auto_load.is_empty() {
         out.add("skills", Tier::Volatile, file(&folder), digest, State::out(Verdict::Empty));
         return;
     }
