@@ -14,7 +14,7 @@ use crate::flags::{self, Flags};
 use crate::ledger::{self, Ending};
 use crate::rows::{self, ID_STEP, key, key_range};
 use crate::title;
-use crate::{Batch, Record, SessionInit, SessionPatch, StoreError};
+use crate::{Batch, Record, SessionInit, SessionPatch, StoreError, capsules};
 
 /// Seqs above this do not fit into a part's key.
 const LAST_SEQ: u64 = (1 << rows::SEQ_BITS) - 1;
@@ -141,6 +141,10 @@ impl<'a> Applier<'a> {
             Record::AttemptEnded(end) => self.attempt_ended(end),
             Record::Patch(patch) => self.patch(patch),
             Record::Event(event) => store_event(self.tx, event, self.now),
+            Record::CapsuleClaimed { capsule, row, digest } => {
+                let claim = (&**capsule, *row, digest);
+                capsules::claim(self.tx, self.session_no, self.session, claim, self.now)
+            }
         }
     }
 

@@ -13,7 +13,8 @@ use crate::{StoreError, StoreOptions, Unavailable};
 const APPLICATION_ID: i32 = 0x4852_4d53;
 
 /// The numbered steps; a released one is never changed.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_start.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_start.sql"), include_str!("../migrations/0002_capsules.sql")];
 
 /// The schema version that this program writes.
 pub(crate) const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;

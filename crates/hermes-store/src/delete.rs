@@ -14,8 +14,8 @@ use crate::lease::{self, Claim};
 use crate::rows::{key_range, unreadable};
 use crate::store::Store;
 use crate::{
-    DeleteReceipt, DeleteRequest, Remaining, RemovedSession, StoreError, StorePaths, apply, draft,
-    engage, files, spool,
+    DeleteReceipt, DeleteRequest, Remaining, RemovedSession, StoreError, StorePaths, apply,
+    capsules, draft, engage, files, spool,
 };
 
 const DOING: &str = "deleting sessions";
@@ -144,7 +144,7 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
         deleted_at: job.claim.now,
         reason: job.reason,
         removed: Vec::new(),
-        remaining: remaining(tx, &all)?,
+        remaining: remaining(tx, job, &all)?,
         unknown,
         replayed: false,
     };
@@ -296,8 +296,13 @@ fn check_held(
     }
 }
 
-/// Branches of what is deleted: they hold text of it and stay.
-fn remaining(tx: &Transaction<'_>, all: &[(SessionId, i64)]) -> Result<Vec<Remaining>, StoreError> {
+/// Branches of what is deleted, and capsules about it that others received: they hold text of it
+/// and stay.
+fn remaining(
+    tx: &Transaction<'_>,
+    job: &Job,
+    all: &[(SessionId, i64)],
+) -> Result<Vec<Remaining>, StoreError> {
     let mut remaining = Vec::new();
     for (id, _) in all {
         let mut statement = tx
@@ -317,6 +322,13 @@ fn remaining(tx: &Transaction<'_>, all: &[(SessionId, i64)]) -> Result<Vec<Remai
                 .into_iter()
                 .filter(|branch| !gone(branch))
                 .map(|id| Remaining { kind: "branch".to_owned(), id }),
+        );
+        let received = capsules::session_deleted(tx, id, job.dry_run, job.claim.now)?;
+        remaining.extend(
+            received
+                .into_iter()
+                .filter(|(_, by)| !all.iter().any(|(id, _)| id == by))
+                .map(|(id, _)| Remaining { kind: "capsule".to_owned(), id }),
         );
     }
     Ok(remaining)

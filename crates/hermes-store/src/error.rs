@@ -130,6 +130,18 @@ pub enum StoreError {
         /// What does not fit.
         what: String,
     },
+    /// A capsule cannot be given to this session (any more); nothing of the batch was stored. The
+    /// caller stores the batch again without it.
+    #[error(
+        "capsule {capsule} was not handed over: {why}; hint: `hermes handoff list` tells what \
+         became of it"
+    )]
+    CapsuleNotClaimed {
+        /// The capsule.
+        capsule: String,
+        /// Why not.
+        why: String,
+    },
     /// A request for the store that it cannot fulfil.
     #[error("{what}; hint: {hint}")]
     Refused {

@@ -14,6 +14,7 @@
 
 mod apply;
 mod branch;
+mod capsules;
 mod check;
 mod codes;
 mod db;
@@ -39,6 +40,7 @@ mod title;
 mod types;
 mod worker;
 
+pub use capsules::{CapsuleRecord, CapsuleState, NewCapsule};
 pub use draft::{Draft, DraftKind};
 pub use error::{StoreError, Unavailable};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use hermes_core::{
-    Attempt, AttemptEnd, Block, Generation, GenerationNo, OutboxEvent, Part, Row, Timestamp,
-    WireProfile,
+    Attempt, AttemptEnd, Block, Digest, Generation, GenerationNo, OutboxEvent, Part, Row, Seq,
+    Timestamp, WireProfile,
 };
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,17 @@ pub enum Record {
     Patch(SessionPatch),
     /// An event for the outbox. Applied once with its batch.
     Event(OutboxEvent),
+    /// A capsule is given to this session: its text is a part of this row, the session's first
+    /// user row, which comes before this record. Refused as a whole with its batch if the capsule
+    /// cannot be given any more, and never spooled.
+    CapsuleClaimed {
+        /// The capsule, which the part names in its label.
+        capsule: Arc<str>,
+        /// The row.
+        row: Seq,
+        /// Digest of the text as it is delivered.
+        digest: Digest,
+    },
 }
 
 /// Changes to the session's own facts. What is None stays as it is.

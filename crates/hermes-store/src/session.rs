@@ -193,6 +193,7 @@ impl SessionWriter {
         let committed = match outcome {
             Ok(_) => Committed::Database,
             Err(StoreError::Unavailable { why, .. }) => {
+                refuse_claims(&batch, &why)?;
                 let committed = self.spool(&batch, why)?;
                 self.settle_drafts(&batch);
                 return Ok(committed);
@@ -392,6 +393,21 @@ impl Drop for SessionWriter {
                 }
             });
         }
+    }
+}
+
+/// The side file cannot tell whether another session was quicker, so no capsule is given by it.
+fn refuse_claims(batch: &Batch, why: &Unavailable) -> Result<(), StoreError> {
+    let claimed = batch.iter().find_map(|record| match record {
+        Record::CapsuleClaimed { capsule, .. } => Some(capsule.to_string()),
+        _ => None,
+    });
+    match claimed {
+        Some(capsule) => {
+            let why = format!("the store cannot be written at present ({why})");
+            Err(StoreError::CapsuleNotClaimed { capsule, why })
+        }
+        None => Ok(()),
     }
 }
 

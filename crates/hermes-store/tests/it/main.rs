@@ -8,6 +8,7 @@
 
 mod basics;
 mod branch;
+mod capsules;
 mod concurrency;
 mod delete;
 mod draft;
