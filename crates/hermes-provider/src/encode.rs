@@ -8,9 +8,8 @@
 //! - An assistant message that only calls tools has `"content":""`, not `null`. OpenAI, vLLM,
 //!   SGLang, Ollama, LM Studio, DeepSeek, Mistral and OpenRouter take both; chat templates that
 //!   trim the content (llama.cpp, older vLLM) fail on `null`.
-//! - Text pieces become one string, with nothing put between them (separators are the renderer's,
-//!   which has a version): an array of text parts is refused by many local servers. Only a user
-//!   message with images becomes an array.
+//! - Text pieces are joined by a blank line into one string: an array of text parts is refused
+//!   by many local servers. Only a user message with images becomes an array.
 //! - Reasoning always goes back in `reasoning_content`, whatever field it came in: every endpoint
 //!   that demands it back uses that name, and the model may have been changed in mid-session.
 //! - Empty `tools` are left out, because strict endpoints refuse an empty array.
@@ -25,6 +24,9 @@ use hermes_core::{
 };
 
 use crate::json::{escape_into, write_string};
+
+/// Stands between two text pieces of one message, and belongs to neither.
+const BETWEEN: &str = "\n\n";
 
 /// Fields of an assistant message that are written from other pieces. A raw field of such a name
 /// is dropped: two values for one key are read differently by different servers.
@@ -218,6 +220,7 @@ impl Writer {
 
     fn content_string(&mut self, pieces: &[Piece]) {
         self.raw("\"");
+        let mut first = true;
         for piece in pieces {
             let note;
             let text: &str = match piece {
@@ -231,6 +234,9 @@ impl Writer {
                 }
                 Piece::Reasoning { .. } | Piece::Raw { .. } | Piece::ToolCall { .. } => continue,
             };
+            if !std::mem::take(&mut first) {
+                escape_into(&mut self.out, BETWEEN);
+            }
             self.escaped(text, piece.provenance());
         }
         self.raw("\"");
@@ -244,7 +250,9 @@ impl Writer {
         for piece in pieces {
             match piece {
                 Piece::Text { text, from } => {
-                    if !in_text {
+                    if in_text {
+                        escape_into(&mut self.out, BETWEEN);
+                    } else {
                         self.comma(&mut first);
                         self.raw("{\"type\":\"text\",\"text\":\"");
                         in_text = true;
@@ -289,8 +297,12 @@ impl Writer {
             self.raw(",\"");
             self.raw(REASONING_CONTENT);
             self.raw("\":\"");
+            let mut first = true;
             for piece in pieces {
                 if let Piece::Reasoning { text, from, .. } = piece {
+                    if !std::mem::take(&mut first) {
+                        escape_into(&mut self.out, BETWEEN);
+                    }
                     self.escaped(text, from);
                 }
             }

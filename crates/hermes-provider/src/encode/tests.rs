@@ -68,7 +68,7 @@ fn a_whole_conversation_looks_like_this_on_the_wire() {
         &["You are \"H\"."],
         vec![tool(r#"{"type":"function","z":1e5,"a":[ 1 ]}"#)],
         vec![
-            message(Role::User, vec![text(1, "date?"), text(9, "\n\n"), text(2, "note")]),
+            message(Role::User, vec![text(1, "date?"), text(2, "note")]),
             message(Role::Assistant, vec![call(3, r#"{"command": "date"}"#)]),
             message(Role::Tool, vec![text(4, "Mon\n")]),
             message(Role::Assistant, vec![text(5, "Mon")]),
@@ -108,7 +108,7 @@ fn profiles_decide_role_stream_tools_and_images() {
         body(&assembled, &WireProfile::default(), &Params::default()),
         concat!(
             r#"{"model":"m","messages":[{"role":"system","content":"p\n"},{"role":"user","content":["#,
-            r#"{"type":"text","text":"lookhere"},{"type":"image_url","image_url":{"url":"data:image/png;base64,YWJj"}},{"type":"text","text":"end"}]}],"#,
+            r#"{"type":"text","text":"look\n\nhere"},{"type":"image_url","image_url":{"url":"data:image/png;base64,YWJj"}},{"type":"text","text":"end"}]}],"#,
             r#""tools":[{}],"stream":true,"stream_options":{"include_usage":true}}"#
         )
     );
@@ -122,8 +122,8 @@ fn profiles_decide_role_stream_tools_and_images() {
     assert_eq!(
         body(&assembled, &plain, &Params::default()),
         concat!(
-            r#"{"model":"m","messages":[{"role":"developer","content":"p\n"},{"role":"user","content":"lookhere"#,
-            r#"[an image (image/png, 3 bytes) is not shown: this endpoint takes text only]end"}],"stream":false}"#
+            r#"{"model":"m","messages":[{"role":"developer","content":"p\n"},{"role":"user","content":"look\n\nhere\n\n"#,
+            r#"[an image (image/png, 3 bytes) is not shown: this endpoint takes text only]\n\nend"}],"stream":false}"#
         )
     );
 }
