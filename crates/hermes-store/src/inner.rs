@@ -136,7 +136,8 @@ impl Inner {
     fn jobs(&self) -> Result<JobSender, StoreError> {
         self.ensure_writable()?;
         let mut worker = locked(&self.worker);
-        if worker.is_none() {
+        // A fault in one job ends the thread; the next job starts another.
+        if !worker.as_ref().is_some_and(Worker::is_alive) {
             *worker = Some(Worker::start(self.paths.db.clone(), self.options)?);
         }
         worker.as_ref().and_then(Worker::sender).ok_or(StoreError::WriterGone)

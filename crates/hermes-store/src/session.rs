@@ -23,6 +23,8 @@ pub struct SessionWriter {
     init: Option<SessionInit>,
     last: Seq,
     spool: Option<Spool>,
+    /// The caller knows that the side file is in use.
+    told: bool,
     /// Rows whose drafts are on disk.
     drafts: Vec<Seq>,
     care: Care,
@@ -52,6 +54,7 @@ impl SessionWriter {
             init,
             last: Seq(0),
             spool: None,
+            told: false,
             drafts: Vec::new(),
             care: Care::Strict,
             released: false,
@@ -65,6 +68,7 @@ impl SessionWriter {
     ) -> Result<Self, StoreError> {
         let mut writer = Self::begin(store, &init.id.clone(), Some(init))?;
         let _where = writer.commit(first)?;
+        writer.told = false;
         Ok(writer)
     }
 
@@ -79,6 +83,7 @@ impl SessionWriter {
         writer.care = Care::Lenient;
         let _where = writer.commit(records)?;
         writer.care = Care::Strict;
+        writer.told = false;
         writer.last = writer.last.max(cut);
         Ok(writer)
     }
@@ -154,6 +159,7 @@ impl SessionWriter {
         }
         self.last = last;
         let _spooled = self.spool(&batch, why)?;
+        self.told = false;
         draft_files_gone(drafts);
         Ok(())
     }
@@ -243,7 +249,7 @@ impl SessionWriter {
         let wait = self.store.inner().options().busy_timeout;
         let token = self.store.inner().holder().token.clone();
         self.store.inner().write(move |side| {
-            side.transaction(wait, |tx| lease::release(tx, session_no, epoch, &token))
+            side.light_transaction(wait, |tx| lease::release(tx, session_no, epoch, &token))
         })
     }
 
@@ -269,15 +275,21 @@ impl SessionWriter {
         } else {
             inner.options().busy_timeout
         };
+        let lease_only =
+            spool_path.is_none() && plan.init.is_none() && drafts.is_empty() && batch.is_empty();
         let (outcome, batch) = inner.write(move |side| {
-            let outcome = side.transaction(wait, |tx| {
-                let load = || match &spool_path {
-                    Some(path) => spool::read(path)
-                        .map_err(|source| StoreError::Io { path: path.clone(), source }),
-                    None => Ok(None),
-                };
-                engage::engage(tx, &plan, load, &drafts, &batch)
-            });
+            let load = || match &spool_path {
+                Some(path) => spool::read(path)
+                    .map_err(|source| StoreError::Io { path: path.clone(), source }),
+                None => Ok(None),
+            };
+            let work =
+                |tx: &rusqlite::Transaction<'_>| engage::engage(tx, &plan, load, &drafts, &batch);
+            let outcome = if lease_only {
+                side.light_transaction(wait, work)
+            } else {
+                side.transaction(wait, work)
+            };
             Ok((outcome, batch))
         })?;
         let outcome = match outcome {
@@ -299,6 +311,7 @@ impl SessionWriter {
         self.lease.epoch = Some(engaged.epoch);
         self.last = self.last.max(engaged.last_seq);
         self.init = None;
+        self.told = false;
         if engaged.conflict
             && let Some(spool) = self.spool.take()
         {
@@ -321,11 +334,10 @@ impl SessionWriter {
 
     /// The durability seam: the batch goes to the side file, synced.
     fn spool(&mut self, batch: &Batch, why: Unavailable) -> Result<Committed, StoreError> {
-        let first = self.spool.is_none();
         let inner = self.store.inner();
         let session = self.lease.session.clone();
         let folder = &inner.paths().spool_dir;
-        if first {
+        if self.spool.is_none() {
             let opened = Spool::open(folder, &session, || SpoolHeader {
                 session: session.clone(),
                 token: draft::token(inner.holder()),
@@ -349,6 +361,7 @@ impl SessionWriter {
         {
             return Err(StoreError::NotDurable { database: why, spool: path, source });
         }
+        let first = !std::mem::replace(&mut self.told, true);
         Ok(Committed::Spooled { path, why, first })
     }
 
@@ -386,8 +399,8 @@ impl Drop for SessionWriter {
             let wait = inner.options().busy_timeout;
             let token = inner.holder().token.clone();
             inner.post(move |side| {
-                let released =
-                    side.transaction(wait, |tx| lease::release(tx, session_no, epoch, &token));
+                let released = side
+                    .light_transaction(wait, |tx| lease::release(tx, session_no, epoch, &token));
                 if let Err(error) = released {
                     tracing::debug!(%error, "the lease runs out by itself");
                 }

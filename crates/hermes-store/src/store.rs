@@ -143,6 +143,12 @@ impl Store {
         if let Some(titled) = titled {
             return Ok(titled);
         }
+        for spool in spool::scan(&self.0.paths().spool_dir) {
+            let session = spool.header.session;
+            if session.as_str().starts_with(reference) && !ids.contains(&session) {
+                ids.push(session);
+            }
+        }
         if reference.is_empty() {
             ids.clear();
         }
@@ -356,10 +362,7 @@ impl Store {
         }
         let mut found = match id_or_unique_prefix {
             "" => Vec::new(),
-            prefix => self
-                .0
-                .read(|connection| ledger::load_by_prefix(connection, prefix, 6))?
-                .unwrap_or_default(),
+            prefix => self.requests_from(prefix)?,
         };
         match found.len() {
             0 => Err(StoreError::NotFound {
@@ -373,6 +376,31 @@ impl Store {
                 candidates: found.iter().map(|record| record.attempt.id.to_string()).collect(),
             }),
         }
+    }
+
+    /// The first ledger rows whose id begins with `prefix`.
+    fn requests_from(&self, prefix: &str) -> Result<Vec<RequestRecord>, StoreError> {
+        let mut found = self
+            .0
+            .read(|connection| ledger::load_by_prefix(connection, prefix, 6))?
+            .unwrap_or_default();
+        let spools = spool::scan(&self.0.paths().spool_dir);
+        let records = || spools.iter().flat_map(SpoolContents::records);
+        let ids: Vec<RequestId> = records()
+            .filter_map(|record| match record {
+                Record::AttemptStarted(attempt) => Some(attempt.id.clone()),
+                _ => None,
+            })
+            .filter(|id| id.as_str().starts_with(prefix))
+            .collect();
+        if !ids.is_empty() {
+            ledger::merge(
+                &mut found,
+                records(),
+                &RequestFilter { ids, ..RequestFilter::default() },
+            );
+        }
+        Ok(found)
     }
 
     /// The kept body of a request; None if it is a function of stored rows, or was deleted with
@@ -470,7 +498,7 @@ impl Store {
         check::check(self)
     }
 
-    /// Closes the store: waits for the writer, which folds its log into the database if it is the
-    /// last to close it. Dropping the last clone does the same.
+    /// Gives this handle up. The last one to go (a [`SessionWriter`] holds one too) waits for the
+    /// writer, which folds its log into the database if no other process has it open.
     pub fn close(self) {}
 }

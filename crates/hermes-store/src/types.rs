@@ -225,8 +225,8 @@ pub enum Committed {
         path: PathBuf,
         /// Why.
         why: crate::Unavailable,
-        /// Whether the batch before it still went into the database, so that the person is told
-        /// once.
+        /// Whether this is the first time that the caller hears of it since the database could be
+        /// written, so that the person is told once. (The creation of a session says nothing.)
         first: bool,
     },
 }

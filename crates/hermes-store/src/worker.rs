@@ -52,6 +52,26 @@ impl WriteSide {
         outcome
     }
 
+    /// As `transaction`, for changes that need not outlive a loss of power (every process that
+    /// could hold a lease is gone then): the commit is not synced by itself, only by the next.
+    pub(crate) fn light_transaction<T>(
+        &mut self,
+        wait: Duration,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        const DOING: &str = "setting how commits are synced";
+        self.connection()?.execute_batch("PRAGMA synchronous = NORMAL").doing(DOING)?;
+        let outcome = self.transaction(wait, work);
+        if let Some(connection) = &self.connection
+            && let Err(error) = connection.execute_batch("PRAGMA synchronous = FULL").doing(DOING)
+        {
+            // Never go on with commits that are not synced.
+            self.connection = None;
+            return Err(error);
+        }
+        outcome
+    }
+
     fn try_transaction<T>(
         &mut self,
         wait: Duration,
@@ -93,6 +113,11 @@ impl Worker {
             })
             .map_err(|_| StoreError::WriterGone)?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Whether the thread still takes jobs.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// A sender for one job.

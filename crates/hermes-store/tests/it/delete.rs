@@ -220,9 +220,9 @@ fn side_files_and_drafts_of_a_deleted_session_go_with_it() {
     let receipt = delete(&store, &["a"]).unwrap();
     // The row of the side file and the answer made of the draft were counted.
     assert_eq!(receipt.removed[0].rows, 2);
-    assert_eq!(home.files(&home.paths().spool_dir, "spool"), 0);
-    assert_eq!(home.files(&home.paths().spool_dir, "spool-lock"), 0);
-    assert_eq!(home.files(&home.paths().drafts_dir, "draft"), 0);
+    assert_eq!(files(&home.paths().spool_dir, "spool"), 0);
+    assert_eq!(files(&home.paths().spool_dir, "spool-lock"), 0);
+    assert_eq!(files(&home.paths().drafts_dir, "draft"), 0);
     assert_eq!(store.recover_all().unwrap(), vec![]);
 }
 

@@ -46,7 +46,7 @@ fn a_left_over_draft_becomes_an_interrupted_answer() {
     );
     assert!(answer.parts.iter().all(|part| part.origin == Origin::Model));
     assert_eq!(writer.last_seq(), Seq(3));
-    assert_eq!(home.files(&home.paths().drafts_dir, "draft"), 0);
+    assert_eq!(files(&home.paths().drafts_dir, "draft"), 0);
     assert_sound(&store);
 }
 
@@ -82,7 +82,7 @@ fn a_draft_in_which_nothing_was_shown_leaves_no_row() {
     writer.release().unwrap();
     store.open_session(&id("a")).unwrap().release().unwrap();
     assert_eq!(texts(&store, &id("a")), ["one"]);
-    assert_eq!(home.files(&home.paths().drafts_dir, "draft"), 0);
+    assert_eq!(files(&home.paths().drafts_dir, "draft"), 0);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_draft_left_while_the_database_is_locked_goes_to_the_side_file() {
     drop(lock);
     say(&mut writer, Role::User, "three");
     assert_eq!(texts(&store, &id("a")), ["one", "shown", "three"]);
-    assert_eq!(home.files(&home.paths().drafts_dir, "draft"), 0);
+    assert_eq!(files(&home.paths().drafts_dir, "draft"), 0);
 }
 
 /// B031: killed after the receipt of M1, in mid-stream of M2, after the delivery of M3.

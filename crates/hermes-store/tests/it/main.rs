@@ -1,7 +1,6 @@
 //! Behaviour of the store through its public face.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::print_stdout,
     reason = "tests; the in-test exemption does not reach what they share"
 )]

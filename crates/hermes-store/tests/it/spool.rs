@@ -28,12 +28,13 @@ fn b021_a_session_created_under_a_lock_is_whole_and_is_told_once() {
             other => panic!("{other:?}"),
         }
     }
-    // The session's creation was the first.
-    assert_eq!(told, [(Unavailable::Locked, false), (Unavailable::Locked, false)]);
+    assert_eq!(told, [(Unavailable::Locked, true), (Unavailable::Locked, false)]);
     assert_eq!(texts(&store, &id("a")), ["turn 1", "turn 2"]);
     let info = store.session(&id("a")).unwrap().unwrap();
     assert_eq!((info.message_count, info.spooled), (2, true));
     assert_eq!(store.sessions(&SessionFilter::default()).unwrap().len(), 2);
+    assert!(matches!(store.resolve("", None), Err(StoreError::NotFound { .. })));
+    assert_eq!(store.resolve("latest", None).unwrap(), id("a"));
     let mut out = Vec::new();
     store.export_jsonl(&id("a"), &mut out).unwrap();
     assert!(String::from_utf8(out).unwrap().contains("turn 2"));
@@ -43,7 +44,7 @@ fn b021_a_session_created_under_a_lock_is_whole_and_is_told_once() {
     assert_eq!(texts(&store, &id("a")), ["turn 1", "turn 2", "turn 3"]);
     let info = store.session(&id("a")).unwrap().unwrap();
     assert_eq!((info.message_count, info.spooled), (3, false));
-    assert_eq!(home.files(&home.paths().spool_dir, "spool"), 0);
+    assert_eq!(files(&home.paths().spool_dir, "spool"), 0);
     assert_sound(&store);
 }
 
@@ -104,7 +105,7 @@ fn everything_that_waits_in_a_side_file_can_be_read() {
         assert_eq!(store.text(&Digest::of("new prompt")).unwrap().as_deref(), Some("new prompt"));
         assert_eq!(store.blob(&Digest::of(&bytes)).unwrap(), Some(bytes.clone()));
         assert!(store.wire_profile(&WireProfile::default().digest()).unwrap().is_some());
-        let request = store.request("r1").unwrap();
+        let request = store.request("r").unwrap();
         assert_eq!(request.end.map(|end| end.usage.output), Some(Some(6)));
         assert_eq!(store.kept_body(&request.attempt.id).unwrap(), Some(b"the body".to_vec()));
         let of_a = RequestFilter { session: Some(id("a")), ..RequestFilter::default() };
@@ -118,7 +119,7 @@ fn everything_that_waits_in_a_side_file_can_be_read() {
     check();
     drop(lock);
     writer.renew().unwrap();
-    assert_eq!(home.files(&home.paths().spool_dir, "spool"), 0);
+    assert_eq!(files(&home.paths().spool_dir, "spool"), 0);
     check();
 }
 
@@ -154,7 +155,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert_eq!(texts(&store, &id("a")), said);
     let writer = store.open_session(&id("a")).unwrap();
     assert_eq!(writer.last_seq(), Seq(30));
-    assert_eq!(home.files(&home.paths().spool_dir, "spool"), 0);
+    assert_eq!(files(&home.paths().spool_dir, "spool"), 0);
     assert_eq!(texts(&store, &id("a")), said);
     assert_sound(&store);
 }

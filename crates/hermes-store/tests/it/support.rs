@@ -80,15 +80,16 @@ impl Home {
             .unwrap();
         assert_eq!(changed, 1);
     }
+}
 
-    pub fn files(&self, folder: &Path, extension: &str) -> usize {
-        std::fs::read_dir(folder).map_or(0, |entries| {
-            entries
-                .flatten()
-                .filter(|entry| entry.path().extension().is_some_and(|e| e == extension))
-                .count()
-        })
-    }
+/// How many files with this extension are in the folder.
+pub fn files(folder: &Path, extension: &str) -> usize {
+    std::fs::read_dir(folder).map_or(0, |entries| {
+        entries
+            .flatten()
+            .filter(|entry| entry.path().extension().is_some_and(|e| e == extension))
+            .count()
+    })
 }
 
 pub fn id(name: &str) -> SessionId {
