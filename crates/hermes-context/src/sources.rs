@@ -37,7 +37,7 @@ pub struct SourceKind {
 const AT_START: &str = "session start; a resumed session restores the stored snapshot";
 const AT_REQUEST: &str =
     "The model sees it in the next session or after `/refresh`; open sessions keep what they have.";
-const IN_SOURCES: &str = "`hermes context sources`";
+const IN_SOURCES: &str = "`hermes context --all`";
 
 /// Every kind of source.
 pub static SOURCES: &[SourceKind] = &[
@@ -96,7 +96,7 @@ pub static SOURCES: &[SourceKind] = &[
         refresh: Refresh::NextSession,
         when_seen: "The model hears of a difference in a notice; the list changes with the next \
                     session.",
-        inspect: "`hermes context all`",
+        inspect: "`hermes context --all`",
     },
     SourceKind {
         id: "caller",
@@ -118,7 +118,7 @@ pub static SOURCES: &[SourceKind] = &[
         enters: "prompt, context tier",
         refresh: Refresh::OnRequest,
         when_seen: AT_REQUEST,
-        inspect: "`hermes context why PATH`",
+        inspect: "`hermes context --all`, `hermes doctor`",
     },
     SourceKind {
         id: "workspace",
@@ -142,7 +142,7 @@ pub static SOURCES: &[SourceKind] = &[
         refresh: Refresh::OnRequest,
         when_seen: "The index shows it in the next session or after `/refresh`; loading the skill \
                     reads the file at once.",
-        inspect: "`hermes context why NAME`",
+        inspect: "`hermes context --all`, `hermes doctor`",
     },
     SourceKind {
         id: "memory",
@@ -210,7 +210,7 @@ pub static SOURCES: &[SourceKind] = &[
         enters: "a part of that tool's row",
         refresh: Refresh::PathTouched,
         when_seen: "The model sees it when a tool next touches a path in its folder.",
-        inspect: "`hermes context why PATH`",
+        inspect: "`hermes context --all`, `hermes doctor`",
     },
     SourceKind {
         id: "skill",
@@ -221,7 +221,7 @@ pub static SOURCES: &[SourceKind] = &[
         enters: "a part of the row that loaded it, by content digest",
         refresh: Refresh::SkillLoaded,
         when_seen: "The model sees it when the skill is loaded again.",
-        inspect: "`hermes context why NAME`",
+        inspect: "`hermes context --all`, `hermes doctor`",
     },
     SourceKind {
         id: "capsule",
