@@ -7,13 +7,14 @@ use std::fs;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use hermes_context::{SnapshotInput, Workspace, build_snapshot};
-use hermes_core::{SessionId, Source, ToolSet, Verdict};
+use hermes_core::{SessionId, Source, ToolRegistry as _, ToolSet, Verdict};
 use hermes_home::{Home, HomeReason, Loaded, Overrides, RouteLine, check};
-use hermes_store::{OpenMode, SessionFilter};
+use hermes_store::{OpenMode, SessionFilter, StoreError};
+use hermes_tools::{BuiltinTools, DenyAll, ToolContext};
 use serde::Serialize;
 
 use crate::app::App;
@@ -82,6 +83,7 @@ pub fn run(app: &App, json: bool) -> anyhow::Result<Exit> {
         Err(error) => report.add("config", Status::Fail, format!("{error:#}")),
     }
     store(app, &mut report);
+    space(app.home.root(), &mut report);
     if let Ok(loaded) = &loaded {
         sources(app, loaded, &mut report);
     }
@@ -277,7 +279,11 @@ fn store(app: &App, report: &mut Report) {
     let store = match app.store(OpenMode::ReadOnly) {
         Ok(store) => store,
         Err(error) => {
-            report.add("store", Status::Fail, format!("{error:#}"));
+            // An older schema is brought up to date by the next command that writes.
+            let old = matches!(error.downcast_ref(), Some(StoreError::NeedsMigration { .. }));
+            let status = if old { Status::Warn } else { Status::Fail };
+            report.add("store", status, format!("{error:#}"));
+            left_over(app, report);
             return;
         }
     };
@@ -344,6 +350,26 @@ fn files_in(folder: &Path) -> usize {
     })
 }
 
+/// Below this much free space the store may soon be unable to write.
+#[cfg(unix)]
+const LITTLE_SPACE: u64 = 200 << 20;
+
+#[cfg(unix)]
+fn space(root: &Path, report: &mut Report) {
+    let Ok(disk) = rustix::fs::statvfs(root) else { return };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free < LITTLE_SPACE {
+        report.add(
+            "space",
+            Status::Warn,
+            format!("{} MB are free at {}; hint: make room", free >> 20, root.display()),
+        );
+    }
+}
+
+#[cfg(not(unix))]
+const fn space(_: &Path, _: &mut Report) {}
+
 /// What a new session started here would load, and what not.
 fn sources(app: &App, loaded: &Loaded, report: &mut Report) {
     let cwd = match app.cwd(&loaded.config.terminal.cwd, None) {
@@ -353,15 +379,25 @@ fn sources(app: &App, loaded: &Loaded, report: &mut Report) {
             return;
         }
     };
+    let workspace = Workspace::discover(&cwd);
+    let tools = BuiltinTools::new(ToolContext {
+        home: app.home.clone(),
+        config: Arc::new(loaded.config.clone()),
+        cwd,
+        approver: Arc::new(DenyAll),
+        env: app.env.clone(),
+        vars: Arc::new(app.vars.clone()),
+        session: None,
+    });
     let now = app.env.now();
     let built = build_snapshot(&SnapshotInput {
         home: &app.home,
         config: &loaded.config,
-        workspace: &Workspace::discover(&cwd),
+        workspace: &workspace,
         platform: "cli",
         provider: &loaded.config.model.provider,
         model: &loaded.config.model.default,
-        tools: &ToolSet::new(Vec::new()),
+        tools: &ToolSet::new(tools.definitions()),
         session: &SessionId::new("doctor"),
         caller: None,
         now,

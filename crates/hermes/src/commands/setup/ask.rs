@@ -59,9 +59,10 @@ pub fn yes(question: &str) -> anyhow::Result<bool> {
 /// # Errors
 /// If the person leaves or the terminal fails.
 pub fn secret(question: &str) -> anyhow::Result<SecretString> {
-    prompt(&format!("{}: ", Paint::stderr().bold(question)))?;
+    // First hidden, then asked for: what is pasted at the sight of the question is not shown.
     terminal::enable_raw_mode().context("the terminal cannot hide what is typed")?;
-    let typed = hidden_line();
+    let asked = prompt(&format!("{}: ", Paint::stderr().bold(question)));
+    let typed = asked.and_then(|()| hidden_line());
     terminal::disable_raw_mode().context("the terminal cannot be reset; hint: run `reset`")?;
     out::note("");
     typed
