@@ -3,10 +3,12 @@
 //! Invariant: every text here is a stored row of the person's, and what became of it is read from
 //! the rows after it. Nothing here is an order to go on.
 
+use std::sync::OnceLock;
+
 use hermes_core::{Origin, PartBody, Role, Row, RowStatus, Seq};
 
 use crate::shape::{is_answer, is_request};
-use crate::words::{content, each_word, hash_word, share};
+use crate::words::{WordSet, content, each_word, hash_word, share};
 use crate::{cutting, sentences};
 
 /// What became of a request.
@@ -131,24 +133,45 @@ fn cancels(text: &str) -> Option<String> {
     taken
 }
 
+/// The words as hashes, built once.
+struct Openings {
+    polite: WordSet,
+    cancel: Vec<Vec<u64>>,
+    /// Every word of `cancel`.
+    words: WordSet,
+}
+
+fn openings() -> &'static Openings {
+    static TABLE: OnceLock<Openings> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let hashes = |entry: &str| entry.split('+').filter_map(hash_word).collect::<Vec<u64>>();
+        let cancel: Vec<Vec<u64>> = CANCEL.split_whitespace().map(hashes).collect();
+        Openings {
+            polite: POLITE.split_whitespace().filter_map(hash_word).collect(),
+            words: cancel.iter().flatten().copied().collect(),
+            cancel,
+        }
+    })
+}
+
 fn opens_with_cancel(sentence: &str) -> bool {
-    let polite: Vec<u64> = POLITE.split_whitespace().filter_map(hash_word).collect();
-    let mut words = Vec::new();
-    each_word(sentence, |word| {
-        if words.len() < 3 && !(words.is_empty() && polite.contains(&word)) {
+    let table = openings();
+    let start = &sentence[..sentence.floor_char_boundary(120)];
+    let mut words = Vec::with_capacity(4);
+    each_word(start, |word| {
+        if words.len() < 3 && !(words.is_empty() && table.polite.contains(&word)) {
             words.push(word);
         }
     });
-    CANCEL.split_whitespace().any(|entry| {
-        let entry: Option<Vec<u64>> = entry.split('+').map(hash_word).collect();
-        entry.is_some_and(|entry| words.starts_with(&entry))
-    })
+    table.cancel.iter().any(|entry| !entry.is_empty() && words.starts_with(entry))
 }
 
 /// Marks what the message takes back: the newest request that shares its words, else the newest;
 /// and what only urged that one on.
 fn cancel(found: &mut [Request], by: Seq, taken: &str) {
-    let wanted = content(taken);
+    let mut wanted = content(taken);
+    // Its own words of cancelling say nothing about what is meant.
+    wanted.retain(|word| !openings().words.contains(word));
     let about = |request: &Request| share(&wanted, &content(&request.text));
     let best = found
         .iter()

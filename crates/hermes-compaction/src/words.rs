@@ -108,7 +108,7 @@ const COMMON: &str = "a an and are as at be been but by can could did do does fo
     their them then there these they this to up us was we were what when where which who why will \
     with would you your der die das und ist ein eine nicht mit von zu den dem auf für im es ich sie \
     le la les et un une des est en du pour que qui dans el los las y de por con para una \
-    ok yes thanks";
+    don t s ll re ve m ok yes thanks";
 
 /// The set of common words.
 pub(crate) fn common() -> &'static WordSet {
