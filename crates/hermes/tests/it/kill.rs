@@ -1,7 +1,8 @@
 //! kill -9 at random points: what was acknowledged or shown is there, every request still
 //! verifies, the session resumes.
 //!
-//! `HERMES_TEST_KILLS` sets the number of kills; `bench/kill9.sh` runs the full size.
+//! `HERMES_TEST_KILLS` sets the number of kills and `HERMES_TEST_SEED` their points;
+//! `bench/kill9.sh` runs the full size.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -19,15 +20,14 @@ const DEFAULT_KILLS: u64 = 12;
 const LATEST_KILL_MS: u64 = 260;
 
 #[test]
-fn a_killed_process_loses_nothing_that_was_stored_or_shown() {
-    let kills = std::env::var("HERMES_TEST_KILLS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(DEFAULT_KILLS);
+fn kill9_loses_nothing_that_was_stored_or_shown() {
+    let kills = setting("HERMES_TEST_KILLS", DEFAULT_KILLS);
+    let seed = setting("HERMES_TEST_SEED", 20_261_130);
+    println!("seed {seed}");
     let rig = Rig::new();
     let server = serve(Some(slow_script()));
     rig.endpoint(&server, "");
-    let chance = ScriptedEnv::new(Timestamp(0), 0, 20_261_130);
+    let chance = ScriptedEnv::new(Timestamp(0), 0, seed);
 
     let session = first_turn(&rig);
     let mut said = Vec::new();
@@ -46,6 +46,10 @@ fn a_killed_process_loses_nothing_that_was_stored_or_shown() {
 
     let last = rig.json(["chat", "--json", "--resume", &session, "-q", "the last word"]);
     assert_eq!(last["outcome"], "answered", "{last}");
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// Replies that stream ten pieces over about 100 ms each.
