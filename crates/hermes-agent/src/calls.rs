@@ -112,7 +112,7 @@ impl Conversation {
             origin: Origin::Tool,
             standing: Standing::InOrder,
             created_at: now,
-            label: Some(call.name.clone()),
+            label: None,
             body: PartBody::text(outcome.text),
         }];
         for (origin, label, text) in outcome.parts {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermes_context::{AssembleInput, RENDERER, assemble};
+use hermes_context::{AssembleInput, RENDERER, assemble, awaits_answer};
 use hermes_core::{
     Assembled, Attempt, AttemptEnd, AttemptOutcome, Cause, Digest, ErrorClass, Event, EventSink,
     NoticeLevel, Op, Origin, Part, PartBody, REASONING_CONTENT, RequestId, Role, Row, RowStatus,
@@ -204,7 +204,7 @@ impl Conversation {
         let (snapshot, tools) = (self.snapshot.clone(), self.tools.clone());
         let blobs = &services.store;
         let make = |profile: &WireProfile| -> Result<Assembled, String> {
-            assemble(&AssembleInput {
+            let assembled = assemble(&AssembleInput {
                 snapshot: &snapshot,
                 tools: &tools,
                 view: &view,
@@ -212,7 +212,11 @@ impl Conversation {
                 blobs: &|digest: &Digest| blobs.blob(digest).ok().flatten(),
                 renderer: RENDERER,
             })
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.to_string())?;
+            if !awaits_answer(&assembled.messages) {
+                return Err("the history ends with an answer, so there is nothing to ask".into());
+            }
+            Ok(assembled)
         };
         let turn = self.turn;
         let session = self.id.clone();
