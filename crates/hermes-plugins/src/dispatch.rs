@@ -1,0 +1,346 @@
+//! Events to callbacks: order, time limits, suppression, failure.
+//!
+//! An event runs on the plugins' own thread; the caller waits for results. Directives and transforms
+//! are waited for one by one, each with its own limit. Observers share one limit an event: when it
+//! is spent the caller goes on, and what is left goes on without it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::host::{FanItem, Fault, Link, call_json};
+use crate::outcome::{CallbackResult, HookOutcome, Said};
+use crate::payload::{Payload, TELEMETRY_SCHEMA};
+use crate::plugins::{Inner, Plugins, locked};
+use crate::registry::{Entry, Owner};
+use crate::table::{self, Category, HookSpec, ThreadRule};
+
+/// One subscriber of an event that is being dispatched.
+#[derive(Clone, Debug)]
+struct Subscriber {
+    id: u64,
+    owner: Owner,
+    plugin: Arc<str>,
+    callback: Arc<str>,
+}
+
+impl Subscriber {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            id: entry.id,
+            owner: entry.owner,
+            plugin: Arc::clone(&entry.plugin),
+            callback: Arc::clone(&entry.callback),
+        }
+    }
+}
+
+struct Event {
+    hook: Arc<str>,
+    spec: &'static HookSpec,
+    payload: Payload,
+    identity: String,
+    subscribers: Vec<Subscriber>,
+    nested: bool,
+}
+
+type Results = mpsc::UnboundedSender<(usize, CallbackResult)>;
+
+impl Plugins {
+    /// Tells everyone who listens, in order, and gives what they said.
+    pub async fn dispatch(&self, hook: &str, payload: Payload) -> HookOutcome {
+        self.0.dispatch(hook, payload).await
+    }
+
+    /// Tells everyone who listens without waiting: for events that come faster than they can be
+    /// waited for.
+    pub fn notify(&self, hook: &str, payload: Payload) {
+        let inner = Arc::clone(&self.0);
+        let hook = hook.to_owned();
+        if !inner.any() {
+            return;
+        }
+        let Some(background) = inner.background() else { return };
+        drop(background.spawn(async move {
+            inner.dispatch(&hook, payload).await;
+        }));
+    }
+}
+
+impl Inner {
+    pub(crate) async fn dispatch(self: &Arc<Self>, hook: &str, mut payload: Payload) -> HookOutcome {
+        if !self.any() {
+            return HookOutcome::default();
+        }
+        let nested = payload.call.depth > 0;
+        if !nested {
+            self.ready().await;
+        }
+        let subscribers: Vec<Subscriber> =
+            locked(&self.registry).under("hook", hook).map(Subscriber::of).collect();
+        if subscribers.is_empty() {
+            return HookOutcome::default();
+        }
+        let spec = table::find(hook).unwrap_or(&table::UNKNOWN);
+        if hook != "gateway_platform_event" {
+            payload = payload.text("telemetry_schema_version", TELEMETRY_SCHEMA);
+        }
+        if spec.category == Category::Observer {
+            payload = payload.redacted(&|text| self.redactor.redact(text).into_owned());
+        }
+        let count = subscribers.len();
+        let event = Event {
+            hook: Arc::from(hook),
+            spec,
+            identity: payload.identity(),
+            payload,
+            subscribers,
+            nested,
+        };
+        let Some(background) = self.background() else { return HookOutcome::default() };
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let inner = Arc::clone(self);
+        drop(background.spawn(async move { inner.run(event, sender).await }));
+
+        let waits = spec.thread == ThreadRule::Worker;
+        let end = (spec.category == Category::Observer)
+            .then_some(self.timeout)
+            .flatten()
+            .map(|limit| tokio::time::Instant::now() + limit);
+        let mut results: Vec<Option<CallbackResult>> = vec![None; count];
+        let mut unfinished = !waits;
+        while waits {
+            let next = match end {
+                None => receiver.recv().await,
+                Some(end) => match tokio::time::timeout_at(end, receiver.recv()).await {
+                    Ok(next) => next,
+                    Err(_) => {
+                        unfinished = true;
+                        break;
+                    }
+                },
+            };
+            let Some((index, result)) = next else { break };
+            if let Some(slot) = results.get_mut(index) {
+                *slot = Some(result);
+            }
+        }
+        HookOutcome { results: results.into_iter().flatten().collect(), unfinished }
+    }
+
+    async fn run(self: &Arc<Self>, event: Event, results: Results) {
+        let mut at = 0;
+        while at < event.subscribers.len() {
+            let owner = event.subscribers[at].owner;
+            let end = event.subscribers[at..]
+                .iter()
+                .position(|other| other.owner != owner)
+                .map_or(event.subscribers.len(), |length| at + length);
+            match owner {
+                Owner::Host(host) => self.run_host(&event, host, at..end, &results).await,
+                Owner::Shell(_) | Owner::Webhook(_) => {
+                    for index in at..end {
+                        self.run_other(&event, index, &results).await;
+                    }
+                }
+            }
+            at = end;
+        }
+    }
+
+    fn tell(&self, event: &Event, index: usize, said: Said, millis: f64, mutations: Option<Value>, results: &Results) {
+        let subscriber = &event.subscribers[index];
+        let failed = !matches!(said, Said::Value(_) | Said::Nothing);
+        locked(&self.registry).count(subscriber.id, millis, failed);
+        if failed {
+            let (kind, text) = match &said {
+                Said::Raised(fault) => (fault.kind.as_str(), fault.message.clone()),
+                Said::TimedOut => ("timeout", "it did not return in time".to_owned()),
+                Said::Skipped(why) => ("skipped", why.clone()),
+                Said::Gone(why) => ("gone", why.clone()),
+                Said::Value(_) | Said::Nothing => ("", String::new()),
+            };
+            let text: String = text.chars().take(200).collect();
+            self.warn_once(
+                format!("{}\n{}\n{kind}\n{text}", event.hook, subscriber.callback),
+                &format!(
+                    "hook {} of plugin {}: {} failed ({kind}): {text}",
+                    event.hook, subscriber.plugin, subscriber.callback
+                ),
+            );
+        }
+        let result = CallbackResult {
+            plugin: Arc::clone(&subscriber.plugin),
+            callback: Arc::clone(&subscriber.callback),
+            said,
+            mutations,
+            millis,
+        };
+        // The caller may have gone on without the rest.
+        drop(results.send((index, result)));
+    }
+
+    /// Asks the callbacks of one process, in order. If it dies in one of them, that one has failed
+    /// and the rest is asked after a new start.
+    async fn run_host(
+        self: &Arc<Self>,
+        event: &Event,
+        number: usize,
+        range: std::ops::Range<usize>,
+        results: &Results,
+    ) {
+        let Some(host) = self.host(number) else { return };
+        let mut todo = Vec::new();
+        for index in range {
+            let id = event.subscribers[index].id;
+            let why = locked(&self.suppress).check(id, &event.identity, Instant::now());
+            match why {
+                Some(why) => self.tell(event, index, Said::Skipped(why), 0.0, None, results),
+                None => todo.push(index),
+            }
+        }
+        while !todo.is_empty() {
+            let link = match host.link(&self.watch(number), event.nested).await {
+                Ok(link) => link,
+                Err(why) => {
+                    for index in todo {
+                        self.tell(event, index, Said::Gone(why.clone()), 0.0, None, results);
+                    }
+                    return;
+                }
+            };
+            // Numbers are asked for now: a process that was started again has new ones.
+            let mut refs = Vec::new();
+            let mut ids = Vec::new();
+            let mut asked = Vec::new();
+            for index in std::mem::take(&mut todo) {
+                let id = event.subscribers[index].id;
+                let number = {
+                    let registry = locked(&self.registry);
+                    registry
+                        .get(id)
+                        .filter(|entry| !entry.stale)
+                        .and_then(|entry| entry.calls.get("call").copied())
+                };
+                match number {
+                    Some(number) => {
+                        refs.push(number);
+                        ids.push(id);
+                        asked.push(index);
+                    }
+                    None => {
+                        let why = "its plugin is not loaded any more".to_owned();
+                        self.tell(event, index, Said::Gone(why), 0.0, None, results);
+                    }
+                }
+            }
+            if asked.is_empty() {
+                return;
+            }
+            todo = self.fan(event, &link, &host, (&refs, &ids, &asked), results).await;
+        }
+    }
+
+    /// One frame for several callbacks; gives back those that were not asked because the process
+    /// ended.
+    async fn fan(
+        self: &Arc<Self>,
+        event: &Event,
+        link: &Link,
+        host: &crate::host::Host,
+        (refs, ids, asked): (&[u64], &[u64], &[usize]),
+        results: &Results,
+    ) -> Vec<usize> {
+        let redact = |text: &str| self.redactor.redact(text).into_owned();
+        let observer = event.spec.category == Category::Observer;
+        let sent = {
+            // Held while the frame is put in line, so that differences arrive in order.
+            let mut mirror = locked(&host.mirror);
+            let (body, changes) = mirror.encode(
+                &event.payload,
+                observer.then_some(&redact as &dyn Fn(&str) -> String),
+            );
+            let call = call_json(&event.payload.call, &event.hook);
+            let hook = Value::from(&*event.hook);
+            link.fan(&format!(
+                r#"{{"hook":{hook},"refs":{refs:?},"ids":{ids:?},"call":{call},"payload":{body},"mirror":{changes}}}"#
+            ))
+        };
+        let (number, mut items) = match sent {
+            Ok(sent) => sent,
+            Err(_) => return asked.to_vec(),
+        };
+        let mut ended = link.ended();
+        let mut left = Vec::new();
+        for (place, index) in asked.iter().enumerate() {
+            let id = ids[place];
+            let began = Instant::now();
+            locked(&self.suppress).begin(id, &event.identity);
+            let limit = self.timeout.map(|limit| tokio::time::Instant::now() + limit);
+            let item = loop {
+                let waited = async {
+                    match limit {
+                        Some(limit) => tokio::time::sleep_until(limit).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    item = items.recv() => match item {
+                        Some(item) if item.index == place => break Some(Ok(item)),
+                        Some(_) => {}
+                        None => break None,
+                    },
+                    why = async {
+                        ended.wait_for(Option::is_some).await.ok().and_then(|why| why.clone())
+                    } => {
+                        break Some(Err(why.unwrap_or_default()));
+                    }
+                    () = waited => break None,
+                }
+            };
+            let millis = began.elapsed().as_secs_f64() * 1000.0;
+            match item {
+                Some(Ok(item)) => {
+                    locked(&self.suppress).end(id, &event.identity);
+                    let (said, millis, mutations) = read_item(item);
+                    self.tell(event, *index, said, millis, mutations, results);
+                }
+                Some(Err(why)) => {
+                    locked(&self.suppress).end(id, &event.identity);
+                    self.tell(event, *index, Said::Gone(why), millis, None, results);
+                    left = asked[place + 1..].to_vec();
+                    break;
+                }
+                None => {
+                    locked(&self.suppress).gave_up(id, &event.identity, Instant::now());
+                    link.notify("skip", &format!(r#"{{"call":{number},"index":{place}}}"#));
+                    self.tell(event, *index, Said::TimedOut, millis, None, results);
+                }
+            }
+        }
+        link.close_fan(number);
+        left
+    }
+
+    async fn run_other(self: &Arc<Self>, event: &Event, index: usize, results: &Results) {
+        let _ = (self, event, index, results);
+    }
+}
+
+fn read_item(item: FanItem) -> (Said, f64, Option<Value>) {
+    let mutations =
+        item.mutations.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    let said = match (item.error, item.value) {
+        (Some(fault), _) => Said::Raised(fault),
+        (None, None) => Said::Nothing,
+        (None, Some(raw)) => match serde_json::from_str::<Value>(raw.get()) {
+            Ok(Value::Null) => Said::Nothing,
+            Ok(value) => Said::Value(value),
+            Err(error) => Said::Raised(Fault::new("ValueError", error.to_string())),
+        },
+    };
+    (said, item.ms, mutations)
+}

@@ -1,0 +1,41 @@
+//! Hooks and plugins: the hook table, the dispatcher, the processes in which plugins run, and how
+//! events that must be heard are delivered.
+//!
+//! Python plugins written for Hermes Agent run unmodified in a process of their own (`python/`).
+//! This side owns order, deadlines, refusals and failure; that side owns what only Python can do.
+//!
+//! Invariants: without an enabled plugin there is no process; no lock is held while a callback
+//! runs; a guard that hangs, raises or is gone blocks; an observer never holds a conversation for
+//! longer than one time limit; nothing that a plugin does to its process reaches the session.
+
+mod deliver;
+mod discover;
+mod dispatch;
+mod doctor;
+mod host;
+mod invoke;
+mod manifest;
+mod offer;
+mod outcome;
+mod payload;
+mod plugins;
+mod registry;
+mod services;
+mod suppress;
+pub mod table;
+
+pub use deliver::DeliverError;
+pub use discover::{EntryPoint, Found, GROUPS, PluginSource};
+pub use host::python::{Interpreter, OLDEST as OLDEST_PYTHON, PythonError, environment};
+pub use host::{BUDGET_TIME, CallError, Fault, RESTARTS};
+pub use manifest::{COMPATIBLE_VERSION, Manifest, Native, PluginKind, satisfies};
+pub use offer::{
+    CliResult, CommandError, PluginCliCommand, PluginCommand, PluginSkill, PluginTool, PromptSection,
+    Registered, WithPlugins, normal_command,
+};
+pub use outcome::{CallbackResult, GatewayDecision, HookOutcome, Said, ToolGate};
+pub use payload::{CallContext, Field, Payload, TELEMETRY_SCHEMA};
+pub use plugins::{PluginOptions, Plugins};
+pub use registry::Stats;
+pub use services::{BoxFuture, Injected, ModelCall, NoServices, Services};
+pub use suppress::{MOST_ABANDONED, SUPPRESSED};

@@ -1,0 +1,790 @@
+//! The whole of it: what was found, what runs, what is registered.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+use hermes_home::yaml::Datum;
+use hermes_home::{Home, PluginsConfig, Vars};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::discover::{self, Found, Gates, PluginSource};
+use crate::host::{
+    Answer, Fault, Framing, Host, HostSpec, Inbound, Launch, Runs, Watch, native_command,
+    native_params, python, unpack,
+};
+use crate::manifest::PluginKind;
+use crate::payload::CallContext;
+use crate::registry::{Owner, PLUGINS, Registry, Request, Reserved, Verdict};
+use crate::services::{Injected, ModelCall, NoServices, Services};
+use crate::suppress::Suppress;
+
+/// The longest time limit of a callback that a setting may ask for.
+const MOST_TIMEOUT: f64 = 600.0;
+
+/// What plugins are started with.
+#[derive(Clone)]
+pub struct PluginOptions {
+    /// The home folder.
+    pub home: Home,
+    /// `plugins` of the settings.
+    pub config: PluginsConfig,
+    /// `hooks` of the settings.
+    pub hooks: Datum,
+    /// `memory.provider` of the settings; empty for none.
+    pub memory_provider: String,
+    /// `context.engine` of the settings; empty for the built-in one.
+    pub context_engine: String,
+    /// The variables in force; plugins read their keys from them.
+    pub vars: Vars,
+    /// The folder of the conversation.
+    pub cwd: PathBuf,
+    /// This program, for plugins that call it.
+    pub cli: Option<PathBuf>,
+    /// `cli`, a chat platform, ...
+    pub platform: String,
+    /// Slash commands of the program: name to why it is taken.
+    pub commands: BTreeMap<String, String>,
+    /// Tools of the program.
+    pub tools: Vec<String>,
+    /// Auxiliary tasks of the program.
+    pub tasks: Vec<String>,
+    /// Whether shell hooks run without having been consented to one by one.
+    pub accept_hooks: bool,
+}
+
+impl PluginOptions {
+    /// Options of a home folder, everything else empty.
+    pub fn new(home: Home, config: PluginsConfig, vars: Vars, cwd: PathBuf) -> Self {
+        Self {
+            home,
+            config,
+            hooks: Datum::Map(Vec::new()),
+            memory_provider: String::new(),
+            context_engine: String::new(),
+            vars,
+            cwd,
+            cli: None,
+            platform: "cli".to_owned(),
+            commands: BTreeMap::new(),
+            tools: Vec::new(),
+            tasks: Vec::new(),
+            accept_hooks: false,
+        }
+    }
+}
+
+/// Runs futures on a thread of its own, so that callbacks go on while the caller's runtime sleeps.
+struct Background {
+    handle: tokio::runtime::Handle,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+}
+
+impl Background {
+    fn start() -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        std::thread::Builder::new().name("plugins".to_owned()).spawn(move || {
+            // Ends when the sender says so or is dropped.
+            drop(runtime.block_on(stopped));
+        })?;
+        Ok(Self { handle, stop: Some(stop) })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // The thread may have ended.
+            drop(stop.send(()));
+        }
+    }
+}
+
+pub(crate) struct Inner {
+    pub(crate) options: PluginOptions,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) registry: Mutex<Registry>,
+    pub(crate) suppress: Mutex<Suppress>,
+    pub(crate) hosts: RwLock<Vec<Arc<Host>>>,
+    pub(crate) found: OnceLock<Vec<Found>>,
+    pub(crate) problems: Mutex<Vec<String>>,
+    warned: Mutex<HashSet<String>>,
+    /// What checks of tools said, and when.
+    pub(crate) checks: Mutex<HashMap<u64, (Instant, bool)>>,
+    ready: OnceCell<()>,
+    services: RwLock<Arc<dyn Services>>,
+    background: OnceLock<Option<Background>>,
+    pub(crate) redactor: hermes_home::redact::Redactor,
+    closed: AtomicBool,
+}
+
+/// Plugins of one profile. Cheap to clone.
+#[derive(Clone)]
+pub struct Plugins(pub(crate) Arc<Inner>);
+
+impl std::fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugins").field("home", &self.0.options.home.root()).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `plugins.hook_callback_timeout` as a limit: 0 is none, nonsense is 30 s, more than 600 s is 600.
+pub(crate) fn callback_timeout(seconds: f64) -> Option<Duration> {
+    if seconds == 0.0 {
+        return None;
+    }
+    let seconds = if seconds.is_finite() && seconds > 0.0 {
+        seconds.min(MOST_TIMEOUT)
+    } else {
+        tracing::warn!(seconds, "plugins.hook_callback_timeout is no time; 30 s is used");
+        30.0
+    };
+    Some(Duration::from_secs_f64(seconds))
+}
+
+impl Plugins {
+    /// Takes the options. Nothing is read and no process is started until something is needed.
+    pub fn new(options: PluginOptions) -> Self {
+        let mut registry = Registry::default();
+        registry.reserved = Reserved {
+            commands: options.commands.clone(),
+            tools: options.tools.clone(),
+            tasks: options.tasks.clone(),
+        };
+        let redactor = hermes_home::redact::Redactor::new(options.vars.secrets());
+        Self(Arc::new(Inner {
+            timeout: callback_timeout(options.config.hook_callback_timeout),
+            registry: Mutex::new(registry),
+            suppress: Mutex::new(Suppress::default()),
+            hosts: RwLock::new(Vec::new()),
+            found: OnceLock::new(),
+            problems: Mutex::new(Vec::new()),
+            warned: Mutex::new(HashSet::new()),
+            checks: Mutex::new(HashMap::new()),
+            ready: OnceCell::new(),
+            services: RwLock::new(Arc::new(NoServices)),
+            background: OnceLock::new(),
+            redactor,
+            closed: AtomicBool::new(false),
+            options,
+        }))
+    }
+
+    /// Says who serves what plugins ask for.
+    pub fn bind(&self, services: Arc<dyn Services>) {
+        *self.0.services.write().unwrap_or_else(PoisonError::into_inner) = services;
+    }
+
+    /// Every plugin there is, enabled or not. Starts no process of a plugin.
+    pub fn found(&self) -> &[Found] {
+        self.0.found()
+    }
+
+    /// Whether any plugin, shell hook or webhook is enabled.
+    pub fn any(&self) -> bool {
+        self.0.any()
+    }
+
+    /// Starts what is enabled and waits until it is loaded. A second time does nothing.
+    pub async fn ready(&self) {
+        self.0.ready().await;
+    }
+
+    /// Whether something listens to a hook. Loads plugins if that has not been done.
+    pub async fn listens(&self, hook: &str) -> bool {
+        self.ready().await;
+        locked(&self.0.registry).under("hook", hook).next().is_some()
+    }
+
+    /// Whether a plugin is loaded and enabled, by key or name.
+    pub fn has(&self, id: &str) -> bool {
+        self.0.has(id)
+    }
+
+    /// Ends every process, each with a grace.
+    pub async fn close(&self) {
+        self.0.closed.store(true, Ordering::Relaxed);
+        let hosts = self.0.hosts.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for host in hosts {
+            host.stop(Duration::from_secs(3)).await;
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn services(&self) -> Arc<dyn Services> {
+        Arc::clone(&self.services.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Where work goes on by itself; None if the system gives no thread.
+    pub(crate) fn background(&self) -> Option<tokio::runtime::Handle> {
+        self.background
+            .get_or_init(|| {
+                Background::start()
+                    .inspect_err(|error| tracing::error!(%error, "no thread for plugins"))
+                    .ok()
+            })
+            .as_ref()
+            .map(|background| background.handle.clone())
+    }
+
+    /// Warns of something once; later it is a debug line.
+    pub(crate) fn warn_once(&self, key: String, text: &str) {
+        if locked(&self.warned).insert(key) {
+            tracing::warn!("{text}");
+        } else {
+            tracing::debug!("{text}");
+        }
+    }
+
+    fn safe_mode(&self) -> bool {
+        self.options.vars.get("HERMES_SAFE_MODE").is_some_and(|value| value == "1")
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        !self.safe_mode() && (self.any_plugin() || self.any_other())
+    }
+
+    fn any_plugin(&self) -> bool {
+        !self.options.config.enabled.is_empty()
+            || !self.options.memory_provider.is_empty()
+            || !self.options.context_engine.is_empty()
+    }
+
+    fn any_other(&self) -> bool {
+        matches!(&self.options.hooks, Datum::Map(fields) if !fields.is_empty())
+    }
+
+    pub(crate) fn interpreter(&self) -> Result<python::Interpreter, python::PythonError> {
+        let wanted = self
+            .options
+            .config
+            .host
+            .launcher
+            .first()
+            .cloned()
+            .or_else(|| self.options.vars.get("HERMES_PYTHON").map(ToOwned::to_owned))
+            .map(PathBuf::from);
+        let path = self.options.vars.get("PATH");
+        python::find(self.options.home.root(), wanted.as_deref(), path)
+    }
+
+    pub(crate) fn found(&self) -> &[Found] {
+        self.found.get_or_init(|| {
+            let home = self.options.home.root();
+            let mut roots = vec![(home.join("plugins"), PluginSource::User)];
+            if self.options.vars.get("HERMES_ENABLE_PROJECT_PLUGINS").is_some_and(|v| v != "0") {
+                roots.push((self.options.cwd.join(".hermes").join("plugins"), PluginSource::Project));
+            }
+            let mut found = discover::folders(&roots);
+            match self.interpreter() {
+                Ok(interpreter) => {
+                    let site = self.site(&interpreter);
+                    for point in discover::entry_points(&site) {
+                        let taken = found.iter().any(|plugin| plugin.key == point.name);
+                        if point.group == discover::GROUPS[0] && !taken {
+                            found.push(discover::from_entry_point(&point, &site));
+                        }
+                    }
+                }
+                Err(error) => {
+                    let wanted = &self.options.config.enabled;
+                    let missing = |id: &String| {
+                        !found.iter().any(|plugin| plugin.key == *id || plugin.name == *id)
+                    };
+                    if wanted.iter().any(missing) {
+                        locked(&self.problems).push(error.to_string());
+                    }
+                }
+            }
+            let gates = Gates {
+                enabled: self.options.config.enabled.clone(),
+                disabled: self.options.config.disabled.clone(),
+            };
+            discover::judge(&mut found, &gates);
+            discover::in_load_order(found)
+        })
+    }
+
+    /// Folders with packages, those of `PYTHONPATH` first.
+    pub(crate) fn site(&self, interpreter: &python::Interpreter) -> Vec<PathBuf> {
+        let mut site: Vec<PathBuf> = self
+            .options
+            .vars
+            .get("PYTHONPATH")
+            .map(|path| std::env::split_paths(path).collect())
+            .unwrap_or_default();
+        site.extend(interpreter.site.iter().cloned());
+        site
+    }
+
+    pub(crate) async fn ready(self: &Arc<Self>) {
+        if !self.any() {
+            return;
+        }
+        self.ready
+            .get_or_init(|| async {
+                if self.any_plugin() {
+                    self.make_hosts();
+                    let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    for host in hosts {
+                        // Why it is down is kept by the host and told where it matters.
+                        drop(host.link(&self.watch(host.number), false).await);
+                    }
+                }
+            })
+            .await;
+    }
+
+    fn make_hosts(self: &Arc<Self>) {
+        let enabled: Vec<&Found> = self.found().iter().filter(|plugin| plugin.enabled).collect();
+        let mut specs: Vec<(Runs, Vec<(Found, Value)>)> = Vec::new();
+        let apart = self.options.config.isolation == "per_plugin";
+        let mut shared = None;
+        let mut python: Vec<(Found, Value)> = Vec::new();
+        for plugin in enabled {
+            if plugin.native.is_some() {
+                specs.push((Runs::Native, vec![(plugin.clone(), native_params(plugin))]));
+            } else {
+                python.push((plugin.clone(), python_params(plugin)));
+            }
+        }
+        python.extend(self.lanes());
+        for plugin in python {
+            match shared {
+                Some(at) if !apart => {
+                    let (_, plugins): &mut (Runs, Vec<(Found, Value)>) = &mut specs[at];
+                    plugins.push(plugin);
+                }
+                _ => {
+                    shared = Some(specs.len());
+                    specs.push((Runs::Python, vec![plugin]));
+                }
+            }
+        }
+        let hosts = specs
+            .into_iter()
+            .enumerate()
+            .map(|(number, (runs, plugins))| {
+                let weak = Arc::downgrade(self);
+                let native = plugins.first().map(|(found, _)| found.clone());
+                Arc::new(Host::new(HostSpec {
+                    number,
+                    runs,
+                    launch: Box::new(move || {
+                        let inner = weak.upgrade().ok_or("the program is ending")?;
+                        match (runs, &native) {
+                            (Runs::Native, Some(found)) => inner.launch_native(found),
+                            _ => inner.launch_python(),
+                        }
+                    }),
+                    settings: self.settings(),
+                    load_limit: callback_timeout(self.options.config.load_timeout_seconds),
+                    plugins,
+                }))
+            })
+            .collect();
+        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = hosts;
+    }
+
+    /// Plugins that hold a single place and are chosen by a setting.
+    fn lanes(&self) -> Vec<(Found, Value)> {
+        let mut out = Vec::new();
+        for (lane, name) in [
+            ("memory", &self.options.memory_provider),
+            ("context-engine", &self.options.context_engine),
+        ] {
+            if name.is_empty() || self.found().iter().any(|p| p.enabled && p.key == *name) {
+                continue;
+            }
+            match self.lane(lane, name) {
+                Some(found) => {
+                    let mut params = python_params(&found);
+                    params["lane"] = lane.into();
+                    params["provider"] = name.as_str().into();
+                    params["key"] = format!("{lane}/{name}").into();
+                    let found = Found { key: format!("{lane}/{name}"), ..found };
+                    out.push((found, params));
+                }
+                None if lane == "memory" => locked(&self.problems).push(format!(
+                    "memory.provider is {name:?}, and no plugin of that name is installed\nhint: install it with `hermes plugins install`"
+                )),
+                None => {}
+            }
+        }
+        out
+    }
+
+    fn lane(&self, lane: &str, name: &str) -> Option<Found> {
+        let home = self.options.home.root().join("plugins");
+        for folder in [home.join(name), home.join(lane).join(name)] {
+            if folder.join("__init__.py").is_file() {
+                return discover::from_folder(&folder, None, PluginSource::User).or_else(|| {
+                    let mut found = discover::from_entry_point(
+                        &discover::EntryPoint {
+                            group: String::new(),
+                            name: name.to_owned(),
+                            value: String::new(),
+                            package: (String::new(), String::new()),
+                            summary: String::new(),
+                        },
+                        &[],
+                    );
+                    found.entry_point = None;
+                    found.folder = Some(folder.clone());
+                    found.source = PluginSource::User;
+                    Some(found)
+                });
+            }
+        }
+        let interpreter = self.interpreter().ok()?;
+        let site = self.site(&interpreter);
+        let groups: &[&str] =
+            if lane == "memory" { &[discover::GROUPS[1], discover::GROUPS[0]] } else { &[discover::GROUPS[0]] };
+        let points = discover::entry_points(&site);
+        groups
+            .iter()
+            .find_map(|group| {
+                points.iter().find(|point| point.group == *group && point.name == name)
+            })
+            .map(|point| discover::from_entry_point(point, &site))
+    }
+
+    fn settings(&self) -> Value {
+        json!({
+            "home": self.options.home.root().display().to_string(),
+            "profile": self.options.home.profile(),
+            "platform": self.options.platform,
+            "cwd": self.options.cwd.display().to_string(),
+            "cli_folder": self.cli_folder().map(|folder| folder.display().to_string()),
+            "commands": self.options.commands.keys().collect::<Vec<_>>(),
+            "store": self.options.home.store_path().display().to_string(),
+        })
+    }
+
+    fn cli_folder(&self) -> Option<&Path> {
+        self.options.cli.as_deref()?.parent()
+    }
+
+    /// The environment of plugin processes: what the person set, the home folder, and this program
+    /// first on the path.
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+        let mut vars: BTreeMap<String, String> =
+            self.options.vars.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        vars.insert("HERMES_HOME".into(), self.options.home.root().display().to_string());
+        if let Some(cli) = &self.options.cli {
+            vars.insert("HERMES_CLI".into(), cli.display().to_string());
+        }
+        if let Some(folder) = self.cli_folder() {
+            let old = vars.get("PATH").cloned().unwrap_or_default();
+            let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&old));
+            if let Ok(path) = std::env::join_paths(folders) {
+                vars.insert("PATH".into(), path.to_string_lossy().into_owned());
+            }
+        }
+        vars.into_iter().collect()
+    }
+
+    fn launch_python(&self) -> Result<Launch, String> {
+        let interpreter = self.interpreter().map_err(|error| error.to_string())?;
+        let folder = unpack(self.options.home.root())
+            .map_err(|error| format!("the host's files cannot be unpacked: {error}"))?;
+        let mut args: Vec<String> = self.options.config.host.launcher.iter().skip(1).cloned().collect();
+        args.extend(["-X".to_owned(), "utf8".to_owned()]);
+        args.push(folder.join("start.py").display().to_string());
+        let mut env = self.environment();
+        env.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
+        Ok(Launch {
+            program: interpreter.path,
+            args,
+            env,
+            cwd: self.options.cwd.clone(),
+            framing: Framing::Headers,
+        })
+    }
+
+    fn launch_native(&self, found: &Found) -> Result<Launch, String> {
+        let (program, args, framing) =
+            native_command(found).ok_or("its manifest names no command")?;
+        let cwd = found.folder.clone().unwrap_or_else(|| self.options.cwd.clone());
+        Ok(Launch { program, args, env: self.environment(), cwd, framing })
+    }
+
+    pub(crate) fn watch(self: &Arc<Self>, host: usize) -> Arc<dyn Watch> {
+        Arc::new(HostInbound { inner: Arc::downgrade(self), host })
+    }
+
+    pub(crate) fn host(&self, number: usize) -> Option<Arc<Host>> {
+        self.hosts.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
+    }
+
+    fn has(&self, id: &str) -> bool {
+        let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone();
+        hosts.iter().any(|host| {
+            locked(&host.plugins).iter().any(|plugin| {
+                plugin.error.is_none() && (plugin.found.key == id || plugin.found.name == id)
+            })
+        })
+    }
+
+    /// A plugin's entry in the settings, as data.
+    pub(crate) fn entry(&self, plugin: &str) -> Value {
+        let Datum::Map(entries) = &self.options.config.entries else { return Value::Null };
+        entries
+            .iter()
+            .find(|(id, _)| id == plugin)
+            .and_then(|(_, datum)| serde_json::from_str(&datum.to_json()).ok())
+            .unwrap_or_default()
+    }
+
+    /// Whether a capability was granted to a plugin, or its older switch is on.
+    pub(crate) fn granted(&self, plugin: &str, capability: &str) -> bool {
+        let entry = self.entry(plugin);
+        let listed = entry
+            .get("granted_capabilities")
+            .and_then(Value::as_array)
+            .is_some_and(|granted| granted.iter().any(|name| name.as_str() == Some(capability)));
+        let older = match capability {
+            "tools.override" => "/allow_tool_override",
+            "gateway.platform_actions" => "/allow_platform_actions",
+            "llm.provider_override" => "/llm/allow_provider_override",
+            "llm.model_override" => "/llm/allow_model_override",
+            "llm.agent_id_override" => "/llm/allow_agent_id_override",
+            "llm.profile_override" => "/llm/allow_profile_override",
+            "llm.task_override" => "/llm/allow_task_override",
+            _ => return listed,
+        };
+        listed || entry.pointer(older).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// What every process holds of a plugin's callbacks is gone.
+    fn process_ended(&self, host: usize, why: &str) {
+        let ids = locked(&self.registry).process_ended(host);
+        locked(&self.suppress).process_ended(&ids);
+        if !self.closed.load(Ordering::Relaxed) {
+            tracing::warn!(host, why, "a plugin process has ended");
+        }
+    }
+}
+
+fn python_params(found: &Found) -> Value {
+    let lane = match found.kind {
+        PluginKind::ModelProvider => "model-provider",
+        _ => "plugin",
+    };
+    json!({
+        "key": found.key,
+        "name": found.name,
+        "lane": lane,
+        "folder": found.folder.as_ref().map(|folder| folder.display().to_string()),
+        "entry_point": found.entry_point,
+        "manifest": found.manifest.fields,
+    })
+}
+
+/// Takes what one process asks for.
+struct HostInbound {
+    inner: Weak<Inner>,
+    host: usize,
+}
+
+impl HostInbound {
+    fn register(&self, inner: &Inner, params: &str) -> Result<Value, Fault> {
+        let request: Request = serde_json::from_str(params)
+            .map_err(|error| Fault::new("ValueError", format!("not a registration: {error}")))?;
+        if let Some(host) = inner.host(self.host) {
+            let plugins = locked(&host.plugins);
+            let known = plugins.iter().find(|plugin| plugin.found.key == request.plugin);
+            if known.is_none_or(|plugin| plugin.given_up) {
+                return Ok(json!({"accepted": false, "reason": "the plugin is not loaded"}));
+            }
+        }
+        let may = inner.granted(&request.plugin, "tools.override");
+        match locked(&inner.registry).register(request, Owner::Host(self.host), PLUGINS, may) {
+            Verdict::Accepted(handle) => Ok(json!({"accepted": true, "handle": handle})),
+            Verdict::Refused(reason) => Ok(json!({"accepted": false, "reason": reason})),
+            Verdict::Raise(fault) => Err(fault),
+        }
+    }
+
+    /// What can be answered at once.
+    fn at_once(&self, inner: &Inner, method: &str, params: &str) -> Option<Result<Value, Fault>> {
+        let read = || serde_json::from_str::<Value>(params).unwrap_or_default();
+        Some(match method {
+            "register" => self.register(inner, params),
+            "dispose" => {
+                if let Some(handle) = read().get("handle").and_then(Value::as_u64) {
+                    locked(&inner.registry).dispose(handle);
+                }
+                Ok(Value::Null)
+            }
+            "plugin.has" => Ok(inner.has(&text(&read(), "id")).into()),
+            "capability.check" => {
+                let params = read();
+                Ok(inner.granted(&text(&params, "plugin"), &text(&params, "capability")).into())
+            }
+            "config.read" => read_config(inner.options.home.config_path().as_path()),
+            "yaml.parse" => parse_yaml(&text(&read(), "text")),
+            "tool.list" => Ok(inner.services().tool_definitions().into()),
+            _ => return None,
+        })
+    }
+}
+
+fn text(params: &Value, name: &str) -> String {
+    params.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn parse_yaml(text: &str) -> Result<Value, Fault> {
+    let document = hermes_home::yaml::parse(text)
+        .map_err(|error| Fault::new("ValueError", error.to_string()))?;
+    let root = document.root.as_ref().map_or(Datum::Null, Datum::of);
+    serde_json::from_str(&root.to_json())
+        .map_err(|error| Fault::new("ValueError", error.to_string()))
+}
+
+fn read_config(path: &Path) -> Result<Value, Fault> {
+    match hermes_home::fsio::read_text(path, 4 * 1024 * 1024) {
+        Ok(read) => parse_yaml(&read.text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(json!({})),
+        Err(error) => Err(Fault::new("OSError", format!("{}: {error}", path.display()))),
+    }
+}
+
+impl Inbound for HostInbound {
+    fn request(
+        &self,
+        method: &str,
+        params: Box<serde_json::value::RawValue>,
+        origin: Option<Box<serde_json::value::RawValue>>,
+        answer: Answer,
+    ) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        if let Some(result) = self.at_once(&inner, method, params.get()) {
+            answer.result(result);
+            return;
+        }
+        let Some(background) = inner.background() else { return };
+        let call: CallContext =
+            origin.and_then(|origin| serde_json::from_str(origin.get()).ok()).unwrap_or_default();
+        let method = method.to_owned();
+        background.spawn(async move {
+            let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
+            let result = serve(&inner, &method, params, call).await;
+            answer.result(result);
+        });
+    }
+
+    fn notice(&self, method: &str, params: &serde_json::value::RawValue) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        let Ok(params) = serde_json::from_str::<Value>(params.get()) else { return };
+        if method == "late" {
+            if let Some(entry) = params.get("entry").and_then(Value::as_u64) {
+                locked(&inner.suppress).came_back(entry);
+            }
+        } else if method == "log" {
+            let (plugin, message) = (text(&params, "plugin"), text(&params, "message"));
+            match text(&params, "level").as_str() {
+                "error" => tracing::error!(plugin, "{message}"),
+                "warning" => tracing::warn!(plugin, "{message}"),
+                "info" => tracing::info!(plugin, "{message}"),
+                _ => tracing::debug!(plugin, "{message}"),
+            }
+        }
+    }
+
+    fn ended(&self, why: &str) {
+        if let Some(inner) = self.inner.upgrade() {
+            inner.process_ended(self.host, why);
+        }
+    }
+}
+
+impl Watch for HostInbound {
+    fn loaded(&self, plugin: &str, ok: bool) {
+        if let Some(inner) = self.inner.upgrade() {
+            let mut registry = locked(&inner.registry);
+            if ok {
+                registry.drop_stale(plugin);
+            } else {
+                registry.forget(plugin);
+            }
+        }
+    }
+}
+
+/// What takes time.
+async fn serve(
+    inner: &Arc<Inner>,
+    method: &str,
+    params: Value,
+    mut call: CallContext,
+) -> Result<Value, Fault> {
+    const DEEPEST: u32 = 8;
+    call.depth += 1;
+    if call.depth > DEEPEST {
+        return Err(Fault::new(
+            "RecursionError",
+            format!("{method} is {DEEPEST} plugin calls deep already"),
+        ));
+    }
+    let services = inner.services();
+    match method {
+        "tool.dispatch" => {
+            let name = text(&params, "name");
+            let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+            if let Some(result) = inner.call_tool(&name, &arguments, &call).await {
+                return result.map(Value::from);
+            }
+            services.dispatch_tool(&name, &arguments, &call).await.map(Value::from)
+        }
+        "llm.complete" => {
+            let model_call = ModelCall {
+                plugin: text(&params, "plugin"),
+                messages: params.get("messages").cloned().unwrap_or_default(),
+                options: params.get("options").cloned().unwrap_or_default(),
+                call,
+            };
+            inner.trusted(&model_call)?;
+            services.complete(&model_call).await
+        }
+        "inject_message" => {
+            let message = Injected {
+                plugin: text(&params, "plugin"),
+                content: text(&params, "content"),
+                role: text(&params, "role"),
+                session_key: params.get("session_key").and_then(Value::as_str).map(ToOwned::to_owned),
+                origin: params.get("origin").cloned().unwrap_or_default(),
+                call,
+            };
+            services.inject_message(&message).await.map(Value::from)
+        }
+        "mcp.call" => {
+            let (plugin, server) = (text(&params, "plugin"), text(&params, "server"));
+            let allowed = inner
+                .entry(&plugin)
+                .get("mcp_allowlist")
+                .and_then(Value::as_array)
+                .is_some_and(|list| list.iter().any(|name| name.as_str() == Some(&server)));
+            if !allowed {
+                return Err(Fault::new(
+                    "PermissionError",
+                    format!("the plugin {plugin} may not use the MCP server {server}: add it to plugins.entries.{plugin}.mcp_allowlist"),
+                ));
+            }
+            services.call_mcp(&params).await
+        }
+        "event.emit" => Ok(inner.emit(&text(&params, "event"), params.get("payload"), &call).into()),
+        "config.set" => inner.set_config(&params),
+        _ => services.other(method, &params, &call).await,
+    }
+}

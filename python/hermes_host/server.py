@@ -1,0 +1,158 @@
+"""Serves the runtime's requests, each on a thread of its own.
+
+Mirrored values are applied by the reading thread, in the order in which they arrive; everything
+else may run at the same time as anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from . import COMPATIBLE, PROTOCOL, imports, origin, runtime
+from .callables import Callables
+from .fan import Fan
+from .hydrate import hydrate, mutations
+from .loop import finish
+from .mirror import Mirror
+from .wire import Closed, Peer
+from .workers import Workers
+
+
+class Server:
+    """The host."""
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self.peer = Peer(reader, writer)
+        self.workers = Workers()
+        self.callables = Callables()
+        self.mirror = Mirror()
+        self.fans: dict[int, Fan] = {}
+        self._methods = {
+            "initialize": self._initialize,
+            "load": self._load,
+            "unload": self._unload,
+            "invoke": self._invoke,
+            "object": self._object,
+            "cli": self._cli,
+            "doctor": self._doctor,
+            "ping": lambda params: params,
+        }
+        runtime.start(self)
+
+    def serve(self) -> int:
+        """Reads until the runtime closes its end or asks for the end."""
+        while True:
+            message = self.peer.receive()
+            if message is None:
+                break
+            method = message.get("method")
+            if method is None:
+                self.peer.settle(message)
+                continue
+            params = message.get("params") or {}
+            changes = params.pop("mirror", None)
+            if changes:
+                self.mirror.update(changes)
+            if method == "fanout":
+                fan = Fan(self, message["id"], params)
+                self.fans[fan.number] = fan
+                self.workers.submit(fan.start)
+            elif method == "skip":
+                skipped = self.fans.get(params["call"])
+                if skipped is not None:
+                    self.workers.submit(lambda f=skipped, i=params["index"]: f.skip(i))  # type: ignore[misc]
+            elif method == "shutdown":
+                break
+            elif "id" in message:
+                self.workers.submit(lambda m=message, p=params: self._serve(m, p))  # type: ignore[misc]
+            else:
+                self.workers.submit(lambda m=method, p=params: runtime.notified(m, p))  # type: ignore[misc]
+        self.peer.abandon()
+        runtime.stop()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Threads of plugins must not keep the process; daemon or not.
+        os._exit(0)
+
+    def _serve(self, message: dict[str, Any], params: dict[str, Any]) -> None:
+        number = message["id"]
+        handler = self._methods.get(message["method"])
+        try:
+            if handler is None:
+                raise LookupError(f"the host has no method {message['method']!r}")
+            result = handler(params)
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of a plugin included
+            self._say(lambda: self.peer.fail(number, error))
+        else:
+            self._say(lambda: self.peer.answer(number, result))
+
+    @staticmethod
+    def _say(send: Any) -> None:
+        try:
+            send()
+        except Closed:
+            pass
+
+    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
+        runtime.configure(params)
+        imports.install()
+        return {
+            "protocol": PROTOCOL,
+            "compatible": COMPATIBLE,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "executable": sys.executable,
+            "pid": os.getpid(),
+        }
+
+    def _load(self, params: dict[str, Any]) -> dict[str, Any]:
+        from . import loading
+
+        return loading.load(self, params)
+
+    def _unload(self, params: dict[str, Any]) -> dict[str, Any]:
+        from . import loading
+
+        return loading.unload(self, params["key"])
+
+    def _invoke(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Calls one callable: a tool, a command, a check, a prompt section, a subscriber."""
+        entry = self.callables.get(params["ref"])
+        payload = hydrate(params.get("hook", entry.kind), self.mirror.resolve(params.get("kwargs") or {}))
+        args = params.get("args") or []
+        call = origin.Call(params.get("call") or {}, entry.plugin)
+        token = origin.enter(call)
+        began = time.perf_counter()
+        try:
+            kwargs = entry.shape(len(args)).pick(payload) if payload else {}
+            with runtime.bound(call):
+                value = entry.call(*args, **kwargs)
+                if not params.get("drop_coroutines"):
+                    value = finish(value)
+                elif hasattr(value, "close"):
+                    value.close()
+                    value = None
+        finally:
+            origin.leave(token)
+        changed = mutations(payload)
+        answer: dict[str, Any] = {"value": value, "ms": (time.perf_counter() - began) * 1000.0}
+        if changed:
+            answer["mutations"] = changed
+        return answer
+
+    def _object(self, params: dict[str, Any]) -> Any:
+        from . import objects
+
+        return objects.serve(self, params)
+
+    def _cli(self, params: dict[str, Any]) -> dict[str, Any]:
+        from . import cli
+
+        return cli.run(self, params)
+
+    def _doctor(self, params: dict[str, Any]) -> dict[str, Any]:
+        from . import loading
+
+        return loading.report(self, params.get("key"))

@@ -1,0 +1,1 @@
+"""Tools, as far as plugins reach for them."""
