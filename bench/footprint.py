@@ -95,7 +95,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hermes-bench-") as name:
         folder = Path(name)
-        limits = measure(str(Path(options.hermes).absolute()), options.runs, folder)
+        limits = measure(bench.executable(options.hermes), options.runs, folder)
         sync = bench.sync_ms(folder)
         about = bench.machine(folder)
     broken = []

@@ -253,7 +253,7 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hermes-bench-")))
         named = [(ORIGINAL, options.original), (OURS, options.hermes)]
         programs = [
-            bench.Program(name, [str(Path(command).absolute())], folder / name.replace(" ", "-"))
+            bench.Program(name, [bench.executable(command)], folder / name.replace(" ", "-"))
             for name, command in named
             if command
         ]

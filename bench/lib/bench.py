@@ -112,6 +112,14 @@ class Program:
         return Sample(**measured, stdout=done.stdout)
 
 
+def executable(path: str) -> str:
+    """The absolute path of a program that is there."""
+    absolute = Path(path).absolute()
+    if not os.access(absolute, os.X_OK):
+        raise BenchError(f"there is no program {absolute}\n  hint: cargo build --release")
+    return str(absolute)
+
+
 def text(output: bytes) -> str:
     """The last lines of an output."""
     return "\n".join(output.decode("utf-8", "replace").strip().splitlines()[-12:])

@@ -7,8 +7,12 @@ use super::tables::Generator;
 use crate::finding::Finding;
 use crate::repo::Repo;
 
-/// Commands that exist and are not shown, or that are spoken of as coming later.
-const UNLISTED: &[&str] = &["internal", "help", "import"];
+/// Commands that exist and are not shown.
+const UNLISTED: &[&str] = &["internal", "help"];
+/// Commands that are spoken of as coming later, or by crates that no turn uses yet. Each is taken
+/// out when it is there.
+const PLANNED: &[&str] = &["handoff", "hooks", "import", "plugins", "sessions compactions"];
+const OWN: &str = "xtask/src/tidy/commands.rs";
 /// Small words that are arguments rather than commands.
 const ARGUMENTS: &[&str] = &["latest", "bash", "zsh", "fish", "elvish", "powershell"];
 
@@ -29,9 +33,13 @@ fn check_against(repo: &Repo, table: &str, findings: &mut Vec<Finding>) {
         .lines()
         .filter_map(|line| line.strip_prefix("| `hermes ")?.split('`').next())
         .collect();
+    for planned in PLANNED.iter().filter(|planned| known.contains(**planned)) {
+        let what = format!("`hermes {planned}` is there and still among the planned commands");
+        findings.push(Finding::file(OWN, what, "take it out of PLANNED"));
+    }
     for file in repo.files.iter().filter(|file| file.is("md") || file.is("rs")) {
         // This module's own tests name commands that do not exist.
-        if file.path.ends_with("tidy/commands.rs") {
+        if file.path == OWN {
             continue;
         }
         for (number, line) in file.lines() {
@@ -56,13 +64,16 @@ fn first_unknown(words: &str, known: &BTreeSet<&str>) -> Option<String> {
     let plain = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     let flag = |word: &&str| word.starts_with('-');
     for word in words.split_whitespace().take_while(|word| plain(word) && !flag(word)) {
-        if UNLISTED.contains(&word) && path.is_empty() || ARGUMENTS.contains(&word) {
+        if path.is_empty() && UNLISTED.contains(&word) || ARGUMENTS.contains(&word) {
             return None;
         }
         if !path.is_empty() {
             path.push(' ');
         }
         path.push_str(word);
+        if PLANNED.contains(&path.as_str()) {
+            return None;
+        }
         if !known.contains(path.as_str()) {
             return Some(path);
         }
@@ -81,9 +92,24 @@ mod tests {
                          | `hermes sessions list` | d |\n";
 
     fn found(line: &str) -> Vec<String> {
+        found_with(line, TABLE)
+    }
+
+    fn found_with(line: &str, table: &str) -> Vec<String> {
         let mut findings = Vec::new();
-        check_against(&Repo::of(&[("docs/guide/index.md", line)]), TABLE, &mut findings);
+        check_against(&Repo::of(&[("docs/guide/index.md", line)]), table, &mut findings);
         findings.into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn a_planned_command_may_be_named_until_it_is_there() {
+        let planned = PLANNED[0];
+        assert!(found(&format!("later `hermes {planned} list`")).is_empty());
+        let there = format!("{TABLE}| `hermes {planned}` | e |\n");
+        assert_eq!(
+            found_with("", &there),
+            [format!("`hermes {planned}` is there and still among the planned commands")]
+        );
     }
 
     #[test]

@@ -83,7 +83,8 @@ fn machine_path(line: &str, own_root: &str) -> Option<String> {
             let rest = &line[at + homes.len()..];
             let end = rest.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c)));
             let name = &rest[..end.unwrap_or(rest.len())];
-            let person = !name.is_empty() && !EXAMPLES.contains(&name);
+            // One letter is nobody's name.
+            let person = name.len() > 1 && !EXAMPLES.contains(&name);
             person.then(|| format!("{homes}{name}"))
         })
     })
@@ -143,6 +144,7 @@ mod tests {
             "the url http://127.0.0.1:1/home/x",
             "~/.hermes/config.yaml",
             "/home/{user}/x",
+            "/home/p/AGENTS.md",
         ] {
             assert!(found("docs/guide/index.md", line).is_empty(), "{line}");
         }
