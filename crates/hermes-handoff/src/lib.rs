@@ -1,2 +1,21 @@
 //! The handoff: how a session ends with a capsule that the next one in its conversation starts
 //! with.
+//!
+//! A capsule is five sections of text about a session, written by a model and checked against the
+//! session's rows, or put together from those rows when the model fails. The store decides what
+//! has become of it; its text is a file that a person may edit until it is delivered.
+//!
+//! Invariants: a capsule is part of at most one session's first user row, and never of the session
+//! that it is about; a build that had to do without its writer says so in every place where its
+//! result is seen; of a confidential lane nothing is stored or logged that was not scrubbed.
+
+mod error;
+pub mod lane;
+pub mod prompt;
+pub mod section;
+pub mod source;
+pub mod trigger;
+pub mod trim;
+pub mod writer;
+
+pub use error::HandoffError;
