@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use crate::words::{WordMap, WordSet, each_word, hash_word, pair};
+use crate::words::{WordMap, WordSet, each_word_kind, hash_word, pair};
 
 /// What a sentence is, as far as its words tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,35 +124,21 @@ impl Cues {
         let mut cue = Cue::None;
         let mut before = 0;
         let mut template = 0u64;
-        each_word(sentence, |word| {
+        each_word_kind(sentence, |word, digits| {
             let here = self.single.get(&word).copied().unwrap_or_default();
             let both = self.pairs.get(&pair(before, word)).copied().unwrap_or_default();
             cue = cue.max(here).max(both);
-            template = pair(template, word);
+            if !digits {
+                template = pair(template, word);
+            }
             before = word;
         });
-        let template = if sentence.bytes().any(|byte| byte.is_ascii_digit()) {
-            without_values(sentence)
-        } else {
-            template
-        };
         Marks { cue, reverses: cue == Cue::Correction, template }
     }
 
     pub(crate) fn is_correction(&self, word: u64) -> bool {
         self.correction.contains(&word)
     }
-}
-
-/// A number for the words of a sentence that hold no digit.
-fn without_values(sentence: &str) -> u64 {
-    let mut template = 0;
-    for token in sentence.split_whitespace() {
-        if !token.bytes().any(|byte| byte.is_ascii_digit()) {
-            each_word(token, |word| template = pair(template, word));
-        }
-    }
-    template
 }
 
 #[cfg(test)]

@@ -4,13 +4,11 @@ use std::fmt::Write as _;
 
 /// At most `max` characters of `text`; where something is left out, its end is `…`.
 pub(crate) fn short(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        None => text.to_owned(),
-        Some(_) => {
-            let keep = text.char_indices().nth(max.saturating_sub(1)).map_or(0, |(at, _)| at);
-            format!("{}…", text[..keep].trim_end())
-        }
+    if text.char_indices().nth(max).is_none() {
+        return text.to_owned();
     }
+    let keep = text.char_indices().nth(max.saturating_sub(1)).map_or(0, |(at, _)| at);
+    format!("{}…", text[..keep].trim_end())
 }
 
 /// The first line that says something, white space made single, at most `max` characters.

@@ -1,6 +1,7 @@
 //! What a call was and how it went, read from its arguments and result without a model.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use hermes_core::{Origin, PartBody, Role, Row, RowStatus};
 
@@ -95,14 +96,14 @@ pub(crate) fn result_line(row: &Row, text: &str, arguments: Option<&str>) -> Str
         out.push('`');
     }
     let code = exit_code(text);
-    match (row.status, code) {
-        (RowStatus::Failed, Some(code)) => out.push_str(&format!(": failed, exit code {code}")),
-        (RowStatus::Failed, None) => out.push_str(&format!(": FAILED: {}", line(text, 80))),
-        (RowStatus::Interrupted, _) => out.push_str(": interrupted"),
-        (RowStatus::Complete, Some(code)) => out.push_str(&format!(": exit code {code}")),
-        (RowStatus::Complete, None) => out.push_str(": done"),
-    }
-    out.push_str(&format!(", {} lines, {}", text.lines().count(), size(text.len())));
+    let how = match (row.status, code) {
+        (RowStatus::Failed, Some(code)) => format!("failed, exit code {code}"),
+        (RowStatus::Failed, None) => format!("FAILED: {}", line(text, 80)),
+        (RowStatus::Interrupted, _) => "interrupted".to_owned(),
+        (RowStatus::Complete, Some(code)) => format!("exit code {code}"),
+        (RowStatus::Complete, None) => "done".to_owned(),
+    };
+    let _ = write!(out, ": {how}, {} lines, {}", text.lines().count(), size(text.len()));
     out
 }
 

@@ -65,16 +65,32 @@ const LONGEST: usize = 300;
 
 /// Calls `found` with every identifier of `text`, in order.
 pub fn scan<'a>(text: &'a str, mut found: impl FnMut(Identifier<'a>)) {
-    let mut start = 0;
     let bytes = text.as_bytes();
-    for (at, character) in text.char_indices() {
-        if !splits(character) || is_inside_number(bytes, at) {
-            continue;
+    let mut start = 0;
+    let mut at = 0;
+    // Whether the token holds anything but small letters; most do not, and none of those is one.
+    let mut plain = true;
+    while let Some(byte) = bytes.get(at) {
+        let (splits, length) = if byte.is_ascii() {
+            plain &= byte.is_ascii_lowercase() || ASCII_SPLITS[usize::from(*byte)];
+            (ASCII_SPLITS[usize::from(*byte)] && !is_inside_number(bytes, at), 1)
+        } else {
+            let character = text[at..].chars().next().unwrap_or(' ');
+            plain &= splits_wide(character);
+            (splits_wide(character), character.len_utf8())
+        };
+        if splits {
+            if !plain {
+                token(text, start, at, &mut found);
+            }
+            start = at + length;
+            plain = true;
         }
-        token(text, start, at, &mut found);
-        start = at + character.len_utf8();
+        at += length;
     }
-    token(text, start, text.len(), &mut found);
+    if !plain {
+        token(text, start, text.len(), &mut found);
+    }
 }
 
 /// Every identifier of `text`.
@@ -84,14 +100,43 @@ pub fn identifiers(text: &str) -> Vec<Identifier<'_>> {
     all
 }
 
-fn splits(character: char) -> bool {
-    match character {
-        '"' | '\'' | '`' | ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '|' => true,
-        character if character.is_ascii() => character.is_ascii_whitespace(),
-        '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '、' | '。' | '，' | '「' | '」' | '（'
-        | '）' | '：' | '；' | '…' | '—' | '–' | '！' | '？' => true,
-        character => character.is_whitespace(),
+/// ASCII characters that end a token.
+const ASCII_SPLITS: [bool; 128] = {
+    let mut table = [false; 128];
+    let splits = b"\"'`,;()[]{}<>| \t\n\r\x0b\x0c";
+    let mut at = 0;
+    while at < splits.len() {
+        table[splits[at] as usize] = true;
+        at += 1;
     }
+    table
+};
+
+/// Other characters that end a token.
+fn splits_wide(character: char) -> bool {
+    matches!(
+        character,
+        '“' | '”'
+            | '„'
+            | '‘'
+            | '’'
+            | '«'
+            | '»'
+            | '、'
+            | '。'
+            | '，'
+            | '「'
+            | '」'
+            | '（'
+            | '）'
+            | '：'
+            | '；'
+            | '…'
+            | '—'
+            | '–'
+            | '！'
+            | '？'
+    ) || character.is_whitespace()
 }
 
 /// A comma or apostrophe between digits groups them.

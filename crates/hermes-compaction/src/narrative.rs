@@ -210,9 +210,10 @@ fn numbered(text: &str) -> &str {
     rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") ")).unwrap_or(text)
 }
 
-/// Whether an item says that there is none.
+/// Whether an item says that there is none, whatever it adds to that.
 fn is_nothing(text: &str) -> bool {
-    let word = text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let head = text.split(['(', ',', ';', ':', '.']).next().unwrap_or_default();
+    let word = head.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     matches!(
         word.as_str(),
         "" | "none"
@@ -357,7 +358,6 @@ mod tests {
             items,
             [
                 (Section::Goal, "Ship it", vec![Seq(3), Seq(5)]),
-                (Section::Open, "none (all done)", vec![]),
                 (Section::Facts, "port 8080 and [raw]", vec![Seq(7), Seq(9)]),
             ]
         );

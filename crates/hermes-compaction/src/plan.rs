@@ -480,17 +480,16 @@ impl<'a> Draft<'a> {
 
     fn kept(&self, head: usize, tail: usize, covered: &HashSet<Seq>) -> Vec<Kept> {
         let rows = &self.input.view.rows;
-        let newest = self.shape.newest_request().unwrap_or(rows.len()).max(tail);
+        let (newest, why) = match self.input.keep {
+            Keep::Exchanges(_) => (rows.len(), "the exchanges you asked to keep"),
+            Keep::Tail => {
+                let newest = self.shape.newest_request().unwrap_or(rows.len());
+                (newest.max(tail), "the newest history")
+            }
+        };
         let pieces = [
             (0, head, "the opening of the conversation"),
-            (
-                tail,
-                newest,
-                match self.input.keep {
-                    Keep::Exchanges(_) => "the exchanges you asked to keep",
-                    Keep::Tail => "the newest history",
-                },
-            ),
+            (tail, newest, why),
             (newest, rows.len(), "the newest message and what followed it"),
         ];
         pieces

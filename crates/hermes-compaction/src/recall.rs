@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use hermes_core::{Origin, PartBody, Role, Row, Seq, Standing, Timestamp};
 
@@ -273,14 +274,15 @@ impl Recalled {
         let mut out = format!("[r{} {who}{tool}, {}]\n{}", self.row, self.at, self.text);
         let shown = self.text.chars().count();
         if shown < self.total {
-            out.push_str(&format!(
+            let _ = write!(
+                out,
                 "\n[characters {} to {} of {}; recall r{} with offset {} for more]",
                 self.from,
                 self.from + shown,
                 self.total,
                 self.row,
                 self.from + shown
-            ));
+            );
         }
         out
     }

@@ -91,6 +91,9 @@ const LONGEST: usize = 260;
 /// More identifiers in one sentence are a listing, not a statement.
 const MOST_IDENTIFIERS: usize = 14;
 
+/// Lines of one form in a row of which the first are looked at.
+const LOG_LINES: usize = 6;
+
 struct Candidate<'a> {
     row: usize,
     speaker: Speaker,
@@ -108,6 +111,8 @@ struct Seen {
     last: usize,
     shape: Shape,
     covered: bool,
+    /// What it adds to a statement that holds it.
+    worth: f64,
 }
 
 #[derive(Default)]
@@ -183,6 +188,12 @@ impl<'a> Gathered<'a> {
             return;
         }
         *self.templates.entry(marks.template).or_default() += 1;
+        // Lines of one form after another are a log: the first ones stand for it, and the values
+        // of all of them are known.
+        let run = self.candidates.iter().rev().take(LOG_LINES);
+        if run.take_while(|c| c.row == row && c.template == marks.template).count() == LOG_LINES {
+            return;
+        }
         self.candidates.push(Candidate {
             row,
             speaker,
@@ -203,7 +214,9 @@ impl<'a> Gathered<'a> {
                 seen.df += u32::from(seen.last != row);
                 seen.last = row;
             }
-            None => self.names.push((name, Seen { df: 1, last: row, shape, covered: false })),
+            None => self
+                .names
+                .push((name, Seen { df: 1, last: row, shape, covered: false, worth: 0.0 })),
         }
         number
     }
@@ -212,19 +225,27 @@ impl<'a> Gathered<'a> {
         &self.ids[candidate.ids.0 as usize..candidate.ids.1 as usize]
     }
 
+    /// Rare identifiers are worth more: what is everywhere tells nothing.
+    fn weigh_ids(&mut self) {
+        for (_, seen) in &mut self.names {
+            let rarity = 1.0 / f64::from(seen.df).powf(0.7);
+            seen.worth = seen.shape.weight() * (0.2 + 0.8 * rarity);
+        }
+    }
+
     fn worth_of_id(&self, number: u32) -> f64 {
-        let (_, seen) = &self.names[number as usize];
-        seen.shape.weight() * (0.2 + 0.8 / f64::from(seen.df).powf(0.7))
+        self.names[number as usize].1.worth
     }
 
     fn score(&self, candidate: &Candidate<'_>) -> f64 {
         let ids: f64 = self.ids_of(candidate).iter().map(|id| self.worth_of_id(*id)).sum();
         let repeats = f64::from(self.templates.get(&candidate.template).copied().unwrap_or(1));
-        let cue = candidate.cue.weight() / repeats.sqrt();
-        (cue + ids.min(2.4)) * candidate.speaker.weight() / repeats.powf(0.3)
+        let root = repeats.sqrt();
+        (candidate.cue.weight() / root + ids.min(2.4)) * candidate.speaker.weight() / root.sqrt()
     }
 
     fn choose(mut self, rows: &[&Row], budget: u64) -> Chosen {
+        self.weigh_ids();
         let (mut replaces, corrected) = self.corrections(rows);
         let mut ranked: Vec<(f64, usize)> = self
             .candidates
@@ -233,7 +254,7 @@ impl<'a> Gathered<'a> {
             .filter(|(_, candidate)| !candidate.replaced)
             .map(|(index, candidate)| {
                 let cost = 12.0 + candidate.text.len().min(LONGEST) as f64 / 4.0;
-                (self.score(candidate) / cost.powf(0.6), index)
+                (self.score(candidate) / cost.sqrt(), index)
             })
             .collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
@@ -253,8 +274,8 @@ impl<'a> Gathered<'a> {
                 continue;
             }
             left -= cost;
-            for id in self.ids[candidate.ids.0 as usize..candidate.ids.1 as usize].to_vec() {
-                self.names[id as usize].1.covered = true;
+            for id in &self.ids[candidate.ids.0 as usize..candidate.ids.1 as usize] {
+                self.names[*id as usize].1.covered = true;
             }
             picked.push(index);
         }
@@ -321,7 +342,15 @@ impl<'a> Gathered<'a> {
         if reversing.is_empty() {
             return (replaces, corrected);
         }
-        let about: Vec<WordSet> = self.candidates.iter().map(|c| topic(c.text)).collect();
+        // What a tool returned stays what it was; people and models correct what they said.
+        let about: Vec<WordSet> = self
+            .candidates
+            .iter()
+            .map(|candidate| match candidate.speaker {
+                Speaker::Tool => WordSet::default(),
+                Speaker::Person | Speaker::Model => topic(candidate.text),
+            })
+            .collect();
         let mut by_word: WordMap<Vec<u32>> = WordMap::default();
         for (index, words) in about.iter().enumerate() {
             for word in words {

@@ -34,17 +34,12 @@ pub(crate) type WordSet = HashSet<u64, BuildHasherDefault<AsIs>>;
 /// Something for each word.
 pub(crate) type WordMap<V> = HashMap<u64, V, BuildHasherDefault<AsIs>>;
 
-fn feed(hash: u64, character: char) -> u64 {
-    let mut hash = hash;
-    let mut buffer = [0; 4];
-    for byte in character.encode_utf8(&mut buffer).bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
-    }
-    hash
+fn feed(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
-fn hash_of(characters: &[char]) -> u64 {
-    characters.iter().fold(OFFSET, |hash, character| feed(hash, *character))
+fn feed_char(hash: u64, character: char) -> u64 {
+    feed(hash, character.encode_utf8(&mut [0; 4]).as_bytes())
 }
 
 /// Scripts that write words without spaces.
@@ -56,47 +51,93 @@ const fn is_unspaced(character: char) -> bool {
 
 /// Calls `found` with every word of `text`, in order, common ones included.
 pub(crate) fn each_word(text: &str, mut found: impl FnMut(u64)) {
-    let mut word: Vec<char> = Vec::with_capacity(32);
-    let mut before: Option<char> = None;
-    for character in text.chars() {
-        if is_unspaced(character) {
-            flush(&mut word, &mut found);
-            if let Some(before) = before {
-                found(hash_of(&[before, character]));
-            }
-            before = Some(character);
-            continue;
-        }
-        before = None;
-        if character.is_ascii_alphanumeric() {
-            word.push(character.to_ascii_lowercase());
-        } else if !character.is_ascii() && character.is_alphanumeric() {
-            word.extend(character.to_lowercase());
-        } else {
-            flush(&mut word, &mut found);
-        }
-    }
-    flush(&mut word, &mut found);
+    each_word_kind(text, |word, _| found(word));
 }
 
-fn flush(word: &mut Vec<char>, found: &mut impl FnMut(u64)) {
-    if !word.is_empty() {
-        found(hash_of(stem(word)));
-        word.clear();
+/// The same, and whether the word holds a digit.
+pub(crate) fn each_word_kind(text: &str, mut found: impl FnMut(u64, bool)) {
+    let bytes = text.as_bytes();
+    let mut word = Word::default();
+    let mut before: Option<char> = None;
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        if byte.is_ascii() {
+            before = None;
+            at += 1;
+            if byte.is_ascii_alphanumeric() {
+                word.push(byte.to_ascii_lowercase());
+            } else {
+                word.end(&mut found);
+            }
+            continue;
+        }
+        let Some(character) = text[at..].chars().next() else { break };
+        at += character.len_utf8();
+        if is_unspaced(character) {
+            word.end(&mut found);
+            if let Some(before) = before {
+                found(feed_char(feed_char(OFFSET, before), character), false);
+            }
+            before = Some(character);
+        } else if character.is_alphanumeric() {
+            before = None;
+            for lower in character.to_lowercase() {
+                for byte in lower.encode_utf8(&mut [0; 4]).bytes() {
+                    word.push(byte);
+                }
+            }
+        } else {
+            before = None;
+            word.end(&mut found);
+        }
+    }
+    word.end(&mut found);
+}
+
+/// A word that is being read, in lower case. Of very long ones only the start counts.
+struct Word {
+    bytes: [u8; Self::LONGEST],
+    length: usize,
+    digits: bool,
+}
+
+impl Default for Word {
+    fn default() -> Self {
+        Self { bytes: [0; Self::LONGEST], length: 0, digits: false }
+    }
+}
+
+impl Word {
+    const LONGEST: usize = 96;
+
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+            self.digits |= byte.is_ascii_digit();
+        }
+    }
+
+    fn end(&mut self, found: &mut impl FnMut(u64, bool)) {
+        if self.length > 0 {
+            let word = &self.bytes[..self.length];
+            found(feed(OFFSET, if self.digits { word } else { stem(word) }), self.digits);
+            self.length = 0;
+            self.digits = false;
+        }
     }
 }
 
 /// Cuts the endings that English, and often enough its neighbours, put to words of at least five
 /// letters. Words with digits stay as they are.
-fn stem(word: &[char]) -> &[char] {
-    if word.len() < 5 || word.iter().any(char::is_ascii_digit) {
+fn stem(word: &[u8]) -> &[u8] {
+    const ENDINGS: [&[u8]; 9] = [b"ions", b"ing", b"ion", b"ies", b"ed", b"es", b"s", b"e", b"y"];
+    if word.len() < 5 {
         return word;
     }
-    for ending in ["ions", "ing", "ion", "ies", "ed", "es", "s", "e", "y"] {
-        let count = ending.len();
-        if word.len() >= count + 3 && word[word.len() - count..].iter().copied().eq(ending.chars())
-        {
-            return &word[..word.len() - count];
+    for ending in ENDINGS {
+        if word.len() >= ending.len() + 3 && word.ends_with(ending) {
+            return &word[..word.len() - ending.len()];
         }
     }
     word

@@ -170,6 +170,21 @@ fn the_state_is_read_from_rows_alone() {
     ## Asked by the person, word for word
     - [r1] "Please move the billing service to Postgres 16. Never touch table legacy_orders." -- answered in r5
     - [r6] "Correction: the staging port is 9090 now. Try again." -- answered in r13
+
+    ## Decisions, rules, corrections and open points as they were said
+    - [r1 person] Never touch table legacy_orders.
+    - [r6 person] Correction: the staging port is 9090 now. (in place of r5)
+    - [r13 model] We decided to keep the old index because rebuilding takes 3 hours.
+
+    ## Said or returned
+    - [r1 person] Please move the billing service to Postgres 16.
+    - [r4 tool] MigrationError: column INV-20441 is missing
+    - [r12 tool] ok 42 rows
+
+    ## Done with tools
+    - skill deploy was loaded [r4]; load it again before following it
+    - changed db/schema.sql [r9]
+    - ran `make migrate`, 2 times: exit code 0 [r12]
     "#);
 }
 
@@ -215,7 +230,12 @@ fn a_preview_says_what_leaves_what_stays_and_what_it_costs() {
     let Planned::Plan(plan) = world.plan(Reason::Manual, Keep::Exchanges(2), None) else {
         panic!("there is something to do");
     };
-    insta::assert_snapshot!(preview(&plan).text(), @"");
+    insta::assert_snapshot!(preview(&plan).text(), @"
+    Plan: summarize, 28 -> 5 rows, 3716 -> at most ~2448 tokens (1268 surely saved)
+      Leaves: 24 rows, r1 to r24, ~3168 tokens: covered by a summary of at most 1900
+      Stays: 4 rows, r25 to r28, ~528 tokens: the exchanges you asked to keep
+      Cost: one request of ~4068 tokens, at most ~1900 back
+    ");
 }
 
 #[test]
@@ -239,10 +259,9 @@ fn a_plan_is_superseded_by_a_late_part_in_a_covered_row_and_by_a_new_generation(
     let refused = world.commit(&plan, &summaries);
     assert!(matches!(refused, Err(Rejection::Superseded { .. })), "{refused:?}");
 
-    let mut world = session();
-    let plan = match world.plan(Reason::Manual, Keep::Exchanges(1), None) {
-        Planned::Plan(plan) => plan,
-        _ => return,
+    // Planned anew it holds, until the person takes an exchange back.
+    let Planned::Plan(plan) = world.plan(Reason::Manual, Keep::Exchanges(1), None) else {
+        panic!("there is something to do");
     };
     world.rewind();
     assert!(hermes_compaction::still_holds(&plan, &world.rows, world.head()).is_err());
