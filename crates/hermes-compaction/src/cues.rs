@@ -120,7 +120,8 @@ impl Cues {
         cues
     }
 
-    pub(crate) fn read(&self, sentence: &str) -> Marks {
+    /// Reads one sentence; its words without digits are added to `words`.
+    pub(crate) fn read(&self, sentence: &str, words: &mut Vec<u64>) -> Marks {
         let mut cue = Cue::None;
         let mut before = 0;
         let mut template = 0u64;
@@ -130,6 +131,7 @@ impl Cues {
             cue = cue.max(here).max(both);
             if !digits {
                 template = pair(template, word);
+                words.push(word);
             }
             before = word;
         });
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn cues_are_read_in_several_languages() {
         let check = |text: &str, expected: Cue| {
-            assert_eq!(Cues::get().read(text).cue, expected, "{text}");
+            assert_eq!(Cues::get().read(text, &mut Vec::new()).cue, expected, "{text}");
         };
         check("We decided to use Postgres because of its JSON support.", Cue::Decision);
         check("Never push to main.", Cue::Rule);
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn sentences_that_differ_in_values_share_a_template() {
-        let read = |text: &str| Cues::get().read(text).template;
+        let read = |text: &str| Cues::get().read(text, &mut Vec::new()).template;
         assert_eq!(read("record fact F01 = 37"), read("record fact F02 = 74"));
         assert_ne!(read("record fact F01 = 37"), read("drop fact F02 = 74"));
     }

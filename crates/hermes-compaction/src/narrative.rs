@@ -212,23 +212,13 @@ fn numbered(text: &str) -> &str {
 
 /// Whether an item says that there is none, whatever it adds to that.
 fn is_nothing(text: &str) -> bool {
+    const NONE: [&str; 12] = [
+        "none", "n/a", "nothing", "keine", "nichts", "aucun", "rien", "ninguno", "nada", "なし",
+        "无", "無",
+    ];
+    let bare = |text: &str| text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let head = text.split(['(', ',', ';', ':', '.']).next().unwrap_or_default();
-    let word = head.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    matches!(
-        word.as_str(),
-        "" | "none"
-            | "n/a"
-            | "nothing"
-            | "keine"
-            | "nichts"
-            | "aucun"
-            | "rien"
-            | "ninguno"
-            | "nada"
-            | "なし"
-            | "无"
-            | "無"
-    )
+    bare(text).is_empty() || NONE.contains(&bare(head).as_str())
 }
 
 fn item(text: &str) -> Item {
@@ -343,7 +333,7 @@ mod tests {
     fn answers_are_read_whatever_their_form() {
         let read = read(
             "Here it is:\n# Goal:\n1. Ship it [r3, r5]\n\n## Open tasks\n- none (all done)\n\
-             ## Odd\n- x\n## Facts\n* port 8080 [r7-r9] and [raw]\nEND OF RECORD\nmore",
+             ## Odd\n- x\n## Facts\n* .env: port 8080 [r7-r9] and [raw]\nEND OF RECORD\nmore",
         );
         assert!(read.ended);
         assert_eq!(read.sections, [Section::Goal, Section::Open, Section::Facts]);
@@ -358,7 +348,7 @@ mod tests {
             items,
             [
                 (Section::Goal, "Ship it", vec![Seq(3), Seq(5)]),
-                (Section::Facts, "port 8080 and [raw]", vec![Seq(7), Seq(9)]),
+                (Section::Facts, ".env: port 8080 and [raw]", vec![Seq(7), Seq(9)]),
             ]
         );
     }

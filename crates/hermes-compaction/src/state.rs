@@ -37,9 +37,12 @@ pub struct State {
     pub count: usize,
 }
 
-/// Shares of the budget: requests, statements and values; the rest is for the work done.
-const REQUESTS: u64 = 35;
-const STATEMENTS: u64 = 50;
+/// Most of the budget that requests and the work done may take, in percent; statements and values
+/// take the rest.
+const REQUESTS: u64 = 30;
+const WORK: u64 = 15;
+/// Tokens of the headings.
+const FRAME: u64 = 100;
 /// Longest quotation of a request, in characters.
 const QUOTE: usize = 4_000;
 /// Of a request that is not the newest or the first, where room is scarce.
@@ -51,10 +54,14 @@ pub fn derive(scope: &Scope<'_>, budget: u64) -> State {
     let last = scope.covered.last().map_or(Seq(0), |row| row.seq);
     let mut requests = requests(&all);
     requests.retain(|request| request.row <= last);
+    let work = work(&scope.covered);
+    let asked: u64 = requests.iter().map(|request| 24 + estimate_tokens(&request.text)).sum();
+    let done: u64 = work.lines(budget * WORK / 100).iter().map(|line| estimate_tokens(line)).sum();
+    let left = budget.saturating_sub(asked.min(budget * REQUESTS / 100) + done + FRAME);
     State {
         requests,
-        chosen: choose(&scope.covered, budget * STATEMENTS / 100),
-        work: work(&scope.covered),
+        chosen: choose(&scope.covered, left),
+        work,
         rows: scope.covered.first().map(|first| (first.seq, last)),
         count: scope.covered.len(),
     }
@@ -88,7 +95,7 @@ impl State {
         let values = self.value_lines();
         section(&mut out, "Other exact values", &values);
         let used = estimate_tokens(&out);
-        let left = budget.saturating_sub(used).max(budget / 20);
+        let left = budget.saturating_sub(used).max(budget / 20).min(budget * WORK / 100);
         section(&mut out, "Done with tools", &self.work.lines(left));
         out
     }

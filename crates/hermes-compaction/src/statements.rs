@@ -94,6 +94,11 @@ const MOST_IDENTIFIERS: usize = 14;
 /// Lines of one form in a row of which the first are looked at.
 const LOG_LINES: usize = 6;
 
+/// Words of a correction by which what it corrects is looked for.
+const RAREST: usize = 4;
+/// Statements with such a word that are compared.
+const MOST_HOLDERS: usize = 2_000;
+
 struct Candidate<'a> {
     row: usize,
     speaker: Speaker,
@@ -102,6 +107,8 @@ struct Candidate<'a> {
     reverses: bool,
     /// Range in the list of identifiers.
     ids: (u32, u32),
+    /// Range in the list of words.
+    words: (u32, u32),
     template: u64,
     replaced: bool,
 }
@@ -122,7 +129,10 @@ struct Gathered<'a> {
     ids: Vec<u32>,
     names: Vec<(&'a str, Seen)>,
     by_name: HashMap<&'a str, u32>,
-    templates: WordMap<u32>,
+    /// Words without digits of all candidates, in order.
+    words: Vec<u64>,
+    /// In how many candidates each word stands.
+    word_df: WordMap<u32>,
 }
 
 /// Chooses from `rows` what fits into `budget` tokens.
@@ -177,7 +187,8 @@ impl<'a> Gathered<'a> {
             self.ids.push(number);
         });
         let count = self.ids.len() - first;
-        let marks = cues.read(text);
+        let first_word = self.words.len();
+        let marks = cues.read(text, &mut self.words);
         // What a tool returns is data; only errors count as a cue there.
         let cue = match speaker {
             Speaker::Tool if marks.cue != Cue::Problem => Cue::None,
@@ -185,14 +196,18 @@ impl<'a> Gathered<'a> {
         };
         if (count == 0 && cue == Cue::None) || count > MOST_IDENTIFIERS {
             self.ids.truncate(first);
+            self.words.truncate(first_word);
             return;
         }
-        *self.templates.entry(marks.template).or_default() += 1;
         // Lines of one form after another are a log: the first ones stand for it, and the values
         // of all of them are known.
         let run = self.candidates.iter().rev().take(LOG_LINES);
         if run.take_while(|c| c.row == row && c.template == marks.template).count() == LOG_LINES {
+            self.words.truncate(first_word);
             return;
+        }
+        for word in &self.words[first_word..] {
+            *self.word_df.entry(*word).or_default() += 1;
         }
         self.candidates.push(Candidate {
             row,
@@ -201,6 +216,7 @@ impl<'a> Gathered<'a> {
             cue,
             reverses: marks.reverses && speaker != Speaker::Tool,
             ids: (first as u32, self.ids.len() as u32),
+            words: (first_word as u32, self.words.len() as u32),
             template: marks.template,
             replaced: false,
         });
@@ -239,9 +255,30 @@ impl<'a> Gathered<'a> {
 
     fn score(&self, candidate: &Candidate<'_>) -> f64 {
         let ids: f64 = self.ids_of(candidate).iter().map(|id| self.worth_of_id(*id)).sum();
-        let repeats = f64::from(self.templates.get(&candidate.template).copied().unwrap_or(1));
-        let root = repeats.sqrt();
-        (candidate.cue.weight() / root + ids.min(2.4)) * candidate.speaker.weight() / root.sqrt()
+        (candidate.cue.weight() + ids.min(2.4))
+            * candidate.speaker.weight()
+            * (0.12 + self.novelty(candidate))
+    }
+
+    /// How unusual a sentence's words are here, from 0 to 1: the mean over its three rarest.
+    /// What is said over and over with other values is filling, however exact its values.
+    fn novelty(&self, candidate: &Candidate<'_>) -> f64 {
+        let common = words::common();
+        let mut rarest = [u32::MAX; 3];
+        for word in &self.words[candidate.words.0 as usize..candidate.words.1 as usize] {
+            let df = self.word_df.get(word).copied().unwrap_or(1);
+            if df < rarest[2] && !common.contains(word) {
+                rarest[2] = df;
+                rarest.sort_unstable();
+            }
+        }
+        let told = rarest.iter().filter(|df| **df != u32::MAX);
+        let sum: f64 = told.clone().map(|df| 1.0 / f64::from(*df).sqrt()).sum();
+        // Values without words are as good as what is around them.
+        match told.count() {
+            0 => 0.4,
+            count => sum / count as f64,
+        }
     }
 
     fn choose(mut self, rows: &[&Row], budget: u64) -> Chosen {
@@ -357,23 +394,32 @@ impl<'a> Gathered<'a> {
                 by_word.entry(*word).or_default().push(index as u32);
             }
         }
+        let total = about.len() as f64;
+        let idf = |word: &u64| {
+            let holders = by_word.get(word).map_or(1, Vec::len);
+            (1.0 + total / holders as f64).ln()
+        };
         for newer in reversing {
+            // Older candidates that share one of the rarest words.
+            let mut rare: Vec<&u64> =
+                about[newer].iter().filter(|w| by_word[*w].len() > 1).collect();
+            rare.sort_by_key(|word| (by_word[*word].len(), **word));
             let mut weight: WordMap<f64> = WordMap::default();
-            let mut total = 0.0;
-            for word in &about[newer] {
-                let holders = &by_word[word];
-                let idf = (1.0 + about.len() as f64 / holders.len() as f64).ln();
-                total += idf;
-                // A word that is everywhere finds nothing.
-                if holders.len() > 400 {
-                    continue;
-                }
-                for older in holders.iter().filter(|older| (**older as usize) < newer) {
-                    *weight.entry(u64::from(*older)).or_default() += idf;
+            for word in rare.into_iter().take(RAREST) {
+                let older = by_word[word].iter().rev().filter(|older| (**older as usize) < newer);
+                for older in older.take(MOST_HOLDERS) {
+                    let words = &about[*older as usize];
+                    weight.entry(u64::from(*older)).or_insert_with(|| {
+                        let shared: Vec<&u64> =
+                            words.iter().filter(|word| about[newer].contains(word)).collect();
+                        let own: f64 = words.iter().map(idf).sum();
+                        let both: f64 = shared.iter().map(|word| idf(word)).sum();
+                        if shared.len() > 1 { both / own } else { 0.0 }
+                    });
                 }
             }
             let best = weight.values().copied().fold(0.0, f64::max);
-            if total <= 0.0 || best / total < 0.4 {
+            if best < 0.7 {
                 continue;
             }
             let same_row = self.candidates[newer].row;
@@ -381,10 +427,7 @@ impl<'a> Gathered<'a> {
                 .iter()
                 .filter(|(_, shared)| **shared >= best * 0.85)
                 .map(|(older, _)| *older as usize)
-                .filter(|older| {
-                    self.candidates[*older].row < same_row
-                        && words::share(&about[*older], &about[newer]) >= 0.4
-                })
+                .filter(|older| self.candidates[*older].row < same_row)
                 .collect();
             matched.sort_unstable();
             for older in matched.into_iter().rev().take(4) {

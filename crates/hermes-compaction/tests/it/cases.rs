@@ -86,7 +86,16 @@ fn b002_a_summary_cut_half_way_is_rejected() {
     let world = facts();
     let plan = planned(&world, Reason::PreApi, Keep::Tail);
     // What arrived of the stream; the cut falls inside a value.
-    let partial = "## Goal\nThe user stores facts. F01 = 37, F02 = 7";
+    let stream = include_str!("../cases/B002/summary_cut.sse");
+    let partial: String = stream
+        .lines()
+        .filter_map(|line| {
+            serde_json::from_str::<serde_json::Value>(line.strip_prefix("data: ")?).ok()
+        })
+        .filter_map(|chunk| Some(chunk["choices"][0]["delta"]["content"].as_str()?.to_owned()))
+        .collect();
+    assert!(partial.ends_with("F02 = 7"));
+    let partial = partial.as_str();
     for end in [AnswerEnd::Broken, AnswerEnd::Length] {
         let result = world.summaries(&plan, Some((partial, end)));
         assert_eq!(result.err(), Some(Rejection::Truncated));

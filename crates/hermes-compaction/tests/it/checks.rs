@@ -3,10 +3,10 @@
 use hermes_compaction::narrative::{Item, Narrative, Section, read};
 use hermes_compaction::state::{Scope, State, derive};
 use hermes_compaction::{
-    AnswerEnd, CheckInput, Checked, Coverage, Keep, Place, Planned, Reason, Rejection, SourceInput,
-    check, preview, summary_request,
+    AnswerEnd, CheckInput, Checked, Coverage, Keep, Kind, Place, Planned, Reason, Rejection,
+    SourceInput, check, plan_micro, preview, summary_request,
 };
-use hermes_core::{Origin, Role, Row, RowStatus, Seq};
+use hermes_core::{Origin, Role, Row, RowStatus, Seq, Standing};
 
 use crate::world::{World, now};
 
@@ -265,6 +265,30 @@ fn a_plan_is_superseded_by_a_late_part_in_a_covered_row_and_by_a_new_generation(
     };
     world.rewind();
     assert!(hermes_compaction::still_holds(&plan, &world.rows, world.head()).is_err());
+}
+
+#[test]
+fn a_micro_summary_folds_the_oldest_finished_work_and_leaves_the_persons_words() {
+    let mut world = World::new(4_000);
+    for n in 0..8 {
+        world.user(&format!("question {n}"));
+        let id = format!("c{n}");
+        world.calls(&[(&id, "terminal", "{\"command\":\"make\"}")]);
+        world.result(&id, "terminal", &format!("exit code 0\n{}", "line of output\n".repeat(60)));
+        world.answer(&format!("answer {n} {}", "in some words ".repeat(40)));
+    }
+    for n in 0..2 {
+        let planned = world.plan_by(plan_micro, Reason::BetweenTurns, Keep::Tail, None);
+        let Planned::Plan(plan) = planned else { panic!("{planned:?}") };
+        let rows = &plan.ranges[0].rows;
+        assert_eq!((plan.kind, plan.ranges.len(), rows.len()), (Kind::MicroSummarize, 1, 3));
+        let summaries = world.summaries(&plan, None).unwrap();
+        world.commit(&plan, &summaries).unwrap();
+        world.proved();
+        let view = world.view();
+        assert_eq!(view.rows[2 * n].row.text_of(Origin::User), format!("question {n}"));
+        assert_eq!(view.rows[2 * n + 1].row.standing, Standing::ByOp);
+    }
 }
 
 #[test]

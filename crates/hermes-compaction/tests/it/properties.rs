@@ -1,6 +1,6 @@
 //! Random histories and random plans.
 
-use hermes_compaction::{AnswerEnd, Extent, Keep, Planned, Reason, prune};
+use hermes_compaction::{AnswerEnd, Keep, Kind, Planned, Reason, plan_micro, plan_prune};
 use hermes_core::{Origin, Role};
 use proptest::prelude::*;
 
@@ -13,6 +13,7 @@ enum Step {
     Compact(Reason, Keep),
     Model(usize),
     Prune,
+    Micro,
     Rewind,
     Undo,
 }
@@ -42,6 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1usize..4).prop_map(|n| Step::Compact(Reason::Manual, Keep::Exchanges(n))),
         1 => (0usize..5).prop_map(Step::Model),
         1 => Just(Step::Prune),
+        1 => Just(Step::Micro),
         1 => Just(Step::Rewind),
         1 => Just(Step::Undo),
     ]
@@ -110,17 +112,23 @@ fn run(context: u64, steps: &[Step]) {
                 }
             }
             Step::Prune => {
-                let rows = world.view().rows.len();
-                let extent = Extent::before(rows.saturating_sub(2));
-                let plan = world.plan(Reason::ProactivePrune, Keep::Tail, None);
-                if let Planned::Plan(mut plan) = plan {
-                    plan.ranges.clear();
-                    plan.swaps = prune(&world.view(), extent);
-                    plan.kind = hermes_compaction::Kind::PruneToolResults;
-                    plan.rows_after = plan.rows_before;
-                    if !plan.swaps.is_empty() {
-                        world.commit(&plan, &[]).unwrap();
-                        assert_eq!(prune(&world.view(), extent), [], "pruning twice prunes once");
+                world.policy.proactive_prune_min_result_chars = 300;
+                world.policy.protect_last_n = 2;
+                if let Planned::Plan(plan) =
+                    world.plan_by(plan_prune, Reason::Manual, Keep::Tail, None)
+                {
+                    world.commit(&plan, &[]).unwrap();
+                    let again = world.plan_by(plan_prune, Reason::Manual, Keep::Tail, None);
+                    assert!(matches!(again, Planned::Rejected(_)), "pruning twice prunes once");
+                }
+            }
+            Step::Micro => {
+                if let Planned::Plan(plan) =
+                    world.plan_by(plan_micro, Reason::BetweenTurns, Keep::Tail, None)
+                {
+                    assert_eq!(plan.kind, Kind::MicroSummarize);
+                    if let Ok(summaries) = world.summaries(&plan, None) {
+                        world.commit(&plan, &summaries).unwrap();
                     }
                 }
             }

@@ -169,9 +169,19 @@ impl World {
     }
 
     pub fn plan(&self, reason: Reason, keep: Keep, before: Option<Tokens>) -> Planned {
+        self.plan_by(plan, reason, keep, before)
+    }
+
+    pub fn plan_by(
+        &self,
+        by: impl Fn(PlanInput<'_>) -> Planned,
+        reason: Reason,
+        keep: Keep,
+        before: Option<Tokens>,
+    ) -> Planned {
         let view = self.view();
         let before = before.unwrap_or(Tokens::exact(view_tokens(&view) + 20));
-        plan(PlanInput {
+        by(PlanInput {
             view: &view,
             policy: &self.policy,
             sizes: self.policy.sizes(self.context, 0),
