@@ -14,6 +14,7 @@ use crate::capture::Limits;
 use crate::guard::{Guard, Places};
 use crate::outputs::OutputFolder;
 use crate::paths::{Located, Paths};
+use crate::provenance::TurnSources;
 use crate::reads::{PathLocks, Reads};
 use crate::registry::ToolContext;
 
@@ -29,6 +30,8 @@ pub(crate) struct Workbench {
     pub config: Arc<Config>,
     pub env: Arc<dyn Env>,
     pub session: Option<SessionId>,
+    pub platform: String,
+    pub sources: TurnSources,
     pub paths: Paths,
     pub guard: Guard,
     pub reads: Reads,
@@ -43,7 +46,8 @@ pub(crate) struct Workbench {
 
 impl Workbench {
     pub(crate) fn new(context: ToolContext) -> Self {
-        let ToolContext { home, config, cwd, session, approver, env, vars } = context;
+        let ToolContext { home, config, cwd, session, platform, sources, approver, env, vars } =
+            context;
         let user_home = vars.get("HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
         let paths = Paths::new(&cwd, user_home.as_deref(), home.root());
         let guard = Guard::new(
@@ -59,6 +63,8 @@ impl Workbench {
             config,
             env,
             session,
+            platform,
+            sources,
             paths,
             guard,
             reads: Reads::default(),
@@ -116,13 +122,32 @@ impl Workbench {
             .map_err(|e| format!("another process is writing this file: {e}; hint: try again"))
     }
 
+    /// Why this file is not to be written now: a memory file, in a turn in which the model has read
+    /// what the person did not say. The `memory` tool keeps the source with the entry.
+    pub(crate) fn memory_refusal(&self, at: &Located, text: &str) -> Option<String> {
+        let is = |path: PathBuf| at.written == path || at.real == path;
+        let source = self.sources.of(text)?;
+        (is(self.home.memory_path()) || is(self.home.user_path())).then(|| {
+            format!(
+                "{} is not written as a file in a turn that read other texts ({source}); hint: use \
+                 the memory tool, which keeps the source with the entry",
+                at.shown
+            )
+        })
+    }
+
     /// The receipt of a write, if the file is a source of context.
     pub(crate) fn receipt(&self, at: &Located, before: Digest, after: Digest) -> Option<String> {
-        let workspace = self.workspace.get_or_init(|| Workspace::discover(self.paths.cwd()));
+        let workspace = self.workspace();
         let kind = source_of_path(&self.home, workspace, &at.written)
             .or_else(|| source_of_path(&self.home, workspace, &at.real))?;
         let source = Source::File { path: at.written.display().to_string() };
         Some(WriteReceipt::new(kind, source, before, after).to_string())
+    }
+
+    /// Where the session works.
+    pub(crate) fn workspace(&self) -> &Workspace {
+        self.workspace.get_or_init(|| Workspace::discover(self.paths.cwd()))
     }
 
     /// Edits made so far.

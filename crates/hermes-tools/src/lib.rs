@@ -1,4 +1,4 @@
-//! The built-in tools: files, search, commands, memory; and the guard that asks before a command
+//! The built-in tools: files, search, commands, memory, skills; and the guard that asks before a command
 //! runs.
 //!
 //! One file a tool below `tools/`, one table of them in `tools.rs`. A call goes: arguments checked
@@ -17,10 +17,13 @@ mod guard;
 mod outputs;
 mod paths;
 mod process;
+mod provenance;
 mod reads;
 mod registry;
 mod textfile;
 mod tools;
 
 pub use guard::{ApprovalRequest, Approver, Decision, DenyAll, SessionApproval};
+pub use provenance::TurnSources;
 pub use registry::{BuiltinTools, ToolContext};
+pub use tools::{LoadedSkill, SkillContext, load_skill};

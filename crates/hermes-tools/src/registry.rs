@@ -11,6 +11,7 @@ use hermes_home::{Config, Home, ProcessVars};
 use crate::args::Args;
 use crate::bench::Workbench;
 use crate::guard::{Approver, SessionApproval};
+use crate::provenance::TurnSources;
 use crate::tools::{TOOLS, Tool};
 
 /// What the tools of one session need.
@@ -24,6 +25,10 @@ pub struct ToolContext {
     pub cwd: PathBuf,
     /// The session, if it has an id yet; noted with what it writes to memory.
     pub session: Option<SessionId>,
+    /// The surface, such as `cli`; some skills are for some surfaces only.
+    pub platform: String,
+    /// What was said and read in the present turn; noted with what is written to memory.
+    pub sources: TurnSources,
     /// Asks the person about commands.
     pub approver: Arc<dyn Approver>,
     /// Time and chance.
@@ -55,8 +60,7 @@ impl BuiltinTools {
     }
 
     fn offered(&self) -> impl Iterator<Item = &'static Tool> {
-        let config = Arc::clone(&self.bench.config);
-        TOOLS.iter().filter(move |tool| (tool.offered)(&config))
+        TOOLS.iter().filter(|tool| (tool.offered)(&self.bench))
     }
 }
 

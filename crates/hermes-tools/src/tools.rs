@@ -6,6 +6,7 @@ mod memory;
 mod patch;
 mod read_file;
 mod search_files;
+mod skills;
 mod terminal;
 mod write_file;
 
@@ -14,10 +15,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use hermes_core::{ToolOutcome, ToolSink};
-use hermes_home::Config;
 
 use crate::args::{Args, Param};
 use crate::bench::Workbench;
+
+pub use self::skills::{LoadedSkill, SkillContext, load_skill};
 
 /// A running call.
 pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = ToolOutcome> + Send + 'a>>;
@@ -30,20 +32,22 @@ pub(crate) struct Tool {
     pub json: &'static str,
     /// Its parameters; equal to those in the definition.
     pub params: &'static [Param],
-    /// Whether these settings offer it.
-    pub offered: fn(&Config) -> bool,
+    /// Whether it is offered in this session.
+    pub offered: fn(&Workbench) -> bool,
     /// Runs it.
     pub run: for<'a> fn(&'a Arc<Workbench>, Args, &'a dyn ToolSink) -> Running<'a>,
 }
 
 /// All built-in tools, in the order in which they are sent.
-pub(crate) static TOOLS: [Tool; 6] = [
+pub(crate) static TOOLS: [Tool; 8] = [
     read_file::TOOL,
     write_file::TOOL,
     patch::TOOL,
     search_files::TOOL,
     terminal::TOOL,
     memory::TOOL,
+    skills::LIST,
+    skills::VIEW,
 ];
 
 #[cfg(test)]

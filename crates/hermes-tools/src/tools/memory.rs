@@ -29,7 +29,7 @@ pub(super) const TOOL: Tool = Tool {
         Param::optional("content", Kind::Text),
         Param::optional("old_text", Kind::Text),
     ],
-    offered: |config| config.memory.memory_enabled || config.memory.user_profile_enabled,
+    offered: |bench| bench.config.memory.memory_enabled || bench.config.memory.user_profile_enabled,
     run,
 };
 
@@ -61,9 +61,21 @@ async fn change(bench: &Workbench, file: &MemoryFile, args: &Args) -> Result<Str
             |why| format!("not written: {why}; hint: a person can turn memory.write_approval off"),
         )?;
     }
-    let author = Author { name: "model".to_owned(), session: bench.session.clone(), source: None };
+    let source = match &edit {
+        Edit::Add { text } | Edit::Replace { new_text: text, .. } => bench.sources.of(text),
+        Edit::Remove { .. } => None,
+    };
+    let session = bench.session.clone();
+    let author = Author { name: "model".to_owned(), session, source: source.clone() };
     let applied = file.apply(&[edit], &author, bench.env.now()).map_err(|e| e.to_string())?;
-    Ok(report(&applied))
+    let mut text = report(&applied);
+    if let Some(source) = source.filter(|_| applied.receipt.changed) {
+        let _ = writeln!(
+            text,
+            "[kept with its source: {source}; not said by the person. The person was told.]"
+        );
+    }
+    Ok(text)
 }
 
 fn edit(args: &Args) -> Result<Edit, String> {

@@ -63,6 +63,9 @@ fn patch(bench: &Workbench, at: &Located, args: &Args) -> Result<String, String>
     if let Some(why) = bench.paths.write_refusal(at) {
         return Err(format!("{shown} may not be written: {why}"));
     }
+    if let Some(why) = bench.memory_refusal(at, new) {
+        return Err(why);
+    }
     if old.is_empty() {
         return Err("old is empty; hint: give the text to replace, or use write_file".to_owned());
     }

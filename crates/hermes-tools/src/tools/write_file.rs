@@ -48,6 +48,9 @@ fn write(bench: &Workbench, at: &Located, content: &str) -> Result<String, Strin
     if let Some(why) = bench.paths.write_refusal(at) {
         return Err(format!("{shown} may not be written: {why}"));
     }
+    if let Some(why) = bench.memory_refusal(at, content) {
+        return Err(why);
+    }
     let turn = bench.locks.of(&at.real);
     let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     let _others = bench.other_writers(&at.real)?;

@@ -9,6 +9,7 @@ mod files;
 mod memory;
 mod rig;
 mod search;
+mod skills;
 #[cfg(unix)]
 mod terminal;
 mod two_processes;

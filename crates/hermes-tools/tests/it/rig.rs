@@ -70,6 +70,8 @@ impl Rig {
             config: Arc::new(config),
             cwd: root.join("work"),
             session: None,
+            platform: "cli".to_owned(),
+            sources: hermes_tools::TurnSources::default(),
             approver: Arc::new(DenyAll),
             env: Arc::new(ScriptedEnv::new(Timestamp(1_796_032_560_000_000), 1, 7)),
             vars: Arc::new(vars),
