@@ -113,6 +113,34 @@ pub fn discover(
     hints
 }
 
+/// The nested project files of the workspace, whether or not anything touched their folders, by
+/// path; for people who look for a text. At most `entries` folder entries are looked at.
+pub fn nested_files(workspace: &Workspace, entries: usize) -> Vec<PathBuf> {
+    let mut left = entries;
+    let mut found = Vec::new();
+    let mut open = vec![workspace.root().to_owned()];
+    while let Some(folder) = open.pop() {
+        let Ok(inside) = fs::read_dir(&folder) else { continue };
+        for entry in inside.flatten() {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                if !EXCLUDED.iter().any(|name| entry.file_name() == *name) {
+                    open.push(path);
+                }
+            } else if is_hint_name(&path) && !workspace.cwd.starts_with(&folder) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
 /// Whether hints are off here: without a repository, in a person's home folder, at the root of a
 /// file system or in a folder that holds the homes or work of many.
 pub fn is_home_like(workspace: &Workspace, home: Option<&Path>) -> bool {

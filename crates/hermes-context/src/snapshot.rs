@@ -95,6 +95,22 @@ pub fn refresh_snapshot(previous: &Snapshot, input: &SnapshotInput<'_>, kinds: &
     built
 }
 
+/// The same prompt without the blocks of `kinds` (ids of [`SOURCES`]) that are in it: they stay in
+/// the manifest, left out for the reason given; all others are carried over byte for byte.
+pub fn leave_out(built: &Built, now: Timestamp, kinds: &[&str], why: &str) -> Built {
+    let mut composer = Composer::new(now);
+    for block in &built.snapshot.blocks {
+        if kinds.contains(&kind_of(block)) && block.verdict.is_in() {
+            composer.carry(blocks::left_out(block, why), "");
+        } else {
+            composer.carry(block.clone(), text_of(&built.snapshot, block));
+        }
+    }
+    let mut rest = composer.finish();
+    rest.warnings.clone_from(&built.warnings);
+    rest
+}
+
 /// What differs between two snapshots, in the order of the newer one.
 pub fn snapshot_differences(older: &Snapshot, newer: &Snapshot) -> Vec<Difference> {
     let same = |a: &Block, b: &Block| a.id == b.id && a.source == b.source;

@@ -77,6 +77,16 @@ impl Composer {
     }
 }
 
+/// The block with its text taken out.
+pub(super) fn left_out(block: &Block, why: &str) -> Block {
+    Block {
+        rendered_digest: Digest::of(""),
+        tokens: Tokens::estimated(0),
+        verdict: Verdict::Blocked { why: why.to_owned() },
+        ..block.clone()
+    }
+}
+
 /// What became of a source.
 struct State {
     text: String,
