@@ -9,9 +9,10 @@ use hermes_core::{
 use hermes_provider::{CallArguments, ReplyCall, check_schema};
 use hermes_store::Record;
 
+use crate::beside::Joining;
 use crate::conversation::Conversation;
 use crate::pinned::parameters_schema;
-use crate::{AgentError, Cancel, Services};
+use crate::{AgentError, Cancel, Services, delegate};
 
 /// Longest one-line description of a call for the person, in characters.
 const SUMMARY_CHARS: usize = 160;
@@ -27,37 +28,51 @@ impl Conversation {
         cancel: &Cancel,
     ) -> Result<bool, AgentError> {
         for call in calls {
-            let outcome = if cancel.is_cancelled() {
-                not_run()
+            let (outcome, beside) = if cancel.is_cancelled() {
+                (not_run(), Vec::new())
             } else {
-                self.run_call(call, sink, cancel).await
+                self.run_call(services, call, sink, cancel).await?
             };
-            self.store_result(services, call, outcome, sink)?;
+            self.store_result(services, call, outcome, beside, sink)?;
         }
         Ok(!cancel.is_cancelled())
     }
 
+    /// Runs one call: its outcome, and what it brings up beside it.
     async fn run_call(
         &self,
+        services: &Services,
         call: &ReplyCall,
         sink: &dyn EventSink,
         cancel: &Cancel,
-    ) -> ToolOutcome {
+    ) -> Result<(ToolOutcome, Vec<Joining>), AgentError> {
         let checked = match self.check(call) {
             Ok(checked) => checked,
-            Err(why) => return ToolOutcome::failed(why),
+            Err(why) => return Ok((ToolOutcome::failed(why), Vec::new())),
         };
         sink.event(Event::ToolStarted {
             call_id: call.id.clone(),
             name: call.name.clone(),
             summary: summary(&checked.arguments),
         });
+        let saved_from = self.saved_from(&checked);
         let output = Output { call_id: &call.id, sink };
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => stopped(),
-            outcome = self.registry.call(&checked, &output) => outcome,
+        let outcome = if &*checked.name == delegate::NAME {
+            // Children are stopped, not dropped, so that what they did is stored.
+            self.delegate(services, &checked, sink, cancel).await
+        } else {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => stopped(),
+                outcome = self.registry.call(&checked, &output) => outcome,
+            }
+        };
+        self.note_result(services, &checked, &outcome, saved_from, sink);
+        let hints = self.hints_for(&checked, &outcome)?;
+        for hint in &hints {
+            self.sources.add(format!("project file {}", hint.label));
         }
+        Ok((outcome, Self::hint_parts(hints, sink)))
     }
 
     /// The call as it may be run, or what is wrong with it, in words for the model.
@@ -99,6 +114,7 @@ impl Conversation {
         services: &Services,
         call: &ReplyCall,
         outcome: ToolOutcome,
+        beside: Vec<Joining>,
         sink: &dyn EventSink,
     ) -> Result<(), AgentError> {
         let now = services.env.now();
@@ -126,6 +142,9 @@ impl Conversation {
                 label: label.map(Arc::from),
                 body: PartBody::text(text),
             });
+        }
+        for part in beside {
+            parts.push(part.into_part(seq, self.next_seq(), now));
         }
         let tool = Some(ToolLink { call_id: call.id.clone(), name: call.name.clone() });
         let row = Row { tool, status, ..self.row(seq, Role::Tool, parts, now) };

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hermes_context::{SnapshotInput, Workspace, build_snapshot};
+use hermes_context::{Built, SnapshotInput, Workspace, build_snapshot, leave_out};
 use hermes_core::{
     Block, Cause, EventSink, Generation, GenerationNo, Lane, Row, Seq, SessionId, Snapshot,
-    Timestamp, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
+    Timestamp, ToolDef, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
 };
-use hermes_store::{Record, SessionInfo, SessionInit, SessionPatch, SessionWriter};
-use hermes_tools::{Approver, BuiltinTools, ToolContext};
+use hermes_store::{ParentKind, Record, SessionInfo, SessionInit, SessionPatch, SessionWriter};
+use hermes_tools::{Approver, BuiltinTools, ToolContext, TurnSources};
 
 use crate::pinned::{difference_notice, parse_tools};
-use crate::{AgentError, ModelChoice, Services, ledger};
+use crate::{AgentError, ModelChoice, Services, delegate, ledger};
 
 /// What the person says in one turn.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,8 @@ pub struct UserInput {
     pub text: String,
     /// Images sent with it.
     pub images: Vec<Image>,
+    /// Skills that the person loads with it, by name.
+    pub skills: Vec<String>,
 }
 
 /// An image sent with a message.
@@ -36,7 +38,7 @@ pub struct Image {
 impl UserInput {
     /// Text alone.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), images: Vec::new() }
+        Self { text: text.into(), ..Self::default() }
     }
 }
 
@@ -52,6 +54,43 @@ pub struct StartOptions {
     pub caller: Option<String>,
     /// Tools in place of the built-in ones.
     pub tools: Option<Arc<dyn ToolRegistry>>,
+    /// Whether tasks can be delegated.
+    pub delegates: bool,
+    /// The session that this one is a child of.
+    pub child_of: Option<ChildOf>,
+}
+
+impl StartOptions {
+    /// A conversation with the built-in tools and nothing else to it.
+    pub fn new(workspace: Workspace, platform: String, approver: Arc<dyn Approver>) -> Self {
+        Self {
+            workspace,
+            platform,
+            approver,
+            caller: None,
+            tools: None,
+            delegates: false,
+            child_of: None,
+        }
+    }
+}
+
+/// Where a delegated task comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildOf {
+    /// The session that delegated it.
+    pub parent: SessionId,
+    /// The call that did.
+    pub call_id: Arc<str>,
+    /// Most model calls.
+    pub call_limit: u32,
+}
+
+impl ChildOf {
+    /// The label of the goal's part: who said it.
+    pub(crate) fn label(&self) -> Arc<str> {
+        format!("delegated by {} in call {}", self.parent, self.call_id).into()
+    }
 }
 
 /// What a resume found.
@@ -85,6 +124,8 @@ pub struct Conversation {
     pub(crate) learned: BTreeMap<usize, WireProfile>,
     /// Told to the model with the next user row.
     pub(crate) pending_notices: Vec<String>,
+    /// What was said and read in the present turn.
+    pub(crate) sources: TurnSources,
     started_at: Timestamp,
     /// Whether the session's row is in the store.
     stored: bool,
@@ -100,44 +141,54 @@ impl Conversation {
     pub fn start(services: &Services, options: StartOptions) -> Result<Self, AgentError> {
         let id = SessionId::generate(&*services.env);
         let model = primary(services);
-        let registry = registry(services, &options, &id);
-        let tools = Arc::new(ToolSet::new(registry.definitions()));
+        let sources = TurnSources::default();
+        let registry = registry(services, &options, &id, &sources);
+        let tools = Arc::new(ToolSet::new(definitions(&*registry, &options)));
         let now = services.env.now();
         let built = build(services, &options, &id, &model, &tools);
-        let snapshot = Arc::new(built.0);
-        let first = Generation {
-            n: GenerationNo(0),
-            parent: None,
-            cause: Cause::Start,
-            created_at: now,
-            prompt: snapshot.digest,
-            tools: tools.digest,
-            ops: Vec::new(),
-        };
-        let mut unsaved = vec![Record::Text { text: tools.json().into() }];
-        unsaved.extend(generation_records(&first, &snapshot));
-        Ok(Self {
+        let snapshot = Arc::new(built.snapshot);
+        let mut conversation = Self {
             id,
             model,
             options,
             registry,
             writer: None,
             rows: Vec::new(),
-            generations: vec![first],
+            generations: Vec::new(),
             snapshot,
             tools,
             turn: TurnNo(0),
             compactions: 0,
-            warnings: built.1,
+            warnings: built.warnings,
             resumed: ResumeReport::default(),
             spool_told: false,
-            unsaved,
+            unsaved: Vec::new(),
             learned: BTreeMap::new(),
             pending_notices: Vec::new(),
+            sources,
             started_at: now,
             stored: false,
             seen: Seq(0),
-        })
+        };
+        conversation.restart_unsaved(now);
+        Ok(conversation)
+    }
+
+    /// Makes the first generation, of a session that is not stored yet, carry the present prompt
+    /// and tools.
+    pub(crate) fn restart_unsaved(&mut self, now: Timestamp) {
+        let first = Generation {
+            n: GenerationNo(0),
+            parent: None,
+            cause: Cause::Start,
+            created_at: now,
+            prompt: self.snapshot.digest,
+            tools: self.tools.digest,
+            ops: Vec::new(),
+        };
+        self.unsaved = vec![Record::Text { text: self.tools.json().into() }];
+        self.unsaved.extend(generation_records(&first, &self.snapshot));
+        self.generations = vec![first];
     }
 
     /// Takes up a stored session. The stored snapshot is restored byte for byte unless model,
@@ -150,8 +201,29 @@ impl Conversation {
         info: &SessionInfo,
         options: StartOptions,
     ) -> Result<Self, AgentError> {
+        let writer = services.store.open_session(&info.id)?;
+        Self::load(services, info, options, Some(writer))
+    }
+
+    /// As [`Self::resume`], without holding the session: for looking at what it would send.
+    ///
+    /// # Errors
+    /// If what the session refers to is gone.
+    pub fn peek(
+        services: &Services,
+        info: &SessionInfo,
+        options: StartOptions,
+    ) -> Result<Self, AgentError> {
+        Self::load(services, info, options, None)
+    }
+
+    fn load(
+        services: &Services,
+        info: &SessionInfo,
+        options: StartOptions,
+        writer: Option<SessionWriter>,
+    ) -> Result<Self, AgentError> {
         let id = info.id.clone();
-        let writer = services.store.open_session(&id)?;
         let history = services.store.history(&id)?;
         let missing = |what: String| AgentError::Missing { session: id.clone(), what };
         let head = history
@@ -167,7 +239,8 @@ impl Conversation {
         let tools = Arc::new(
             parse_tools(&tools_text).map_err(|error| missing(format!("a tool list ({error})")))?,
         );
-        let registry = registry(services, &options, &id);
+        let sources = TurnSources::default();
+        let registry = registry(services, &options, &id, &sources);
         let stored = Arc::new(services.store.snapshot(&id, head.n)?);
         let turn = history.rows.iter().map(|row| row.turn).max().unwrap_or_default();
         let model = primary(services);
@@ -176,7 +249,7 @@ impl Conversation {
             model,
             options,
             registry,
-            writer: Some(writer),
+            writer,
             resumed: ResumeReport { rebuilt_because: None, rows: history.rows.len() },
             rows: history.rows,
             generations: history.generations,
@@ -189,11 +262,12 @@ impl Conversation {
             unsaved: Vec::new(),
             learned: BTreeMap::new(),
             pending_notices: Vec::new(),
+            sources,
             started_at: info.started_at,
             stored: true,
             seen: history.last_seq,
         };
-        let live = conversation.registry.definitions();
+        let live = conversation.live_definitions();
         if let Some(notice) = difference_notice(&conversation.tools, &live) {
             conversation.pending_notices.push(notice);
         }
@@ -201,6 +275,21 @@ impl Conversation {
             conversation.rebuild(services, info, why);
         }
         Ok(conversation)
+    }
+
+    /// The tools as they are now, pinned or not.
+    pub(crate) fn live_definitions(&self) -> Vec<ToolDef> {
+        definitions(&*self.registry, &self.options)
+    }
+
+    /// Calls `then` with what a prompt of this session is made of.
+    pub(crate) fn with_input(
+        &self,
+        services: &Services,
+        tools: &ToolSet,
+        then: impl FnOnce(&SnapshotInput<'_>) -> Built,
+    ) -> Built {
+        with_input(services, &self.options, &self.id, &self.model, tools, then)
     }
 
     /// Which field of the snapshot's identity differs from the stored session, compared as
@@ -224,10 +313,9 @@ impl Conversation {
 
     /// Makes a new snapshot and the generation that carries it; both are stored with the next turn.
     fn rebuild(&mut self, services: &Services, info: &SessionInfo, why: String) {
-        let (snapshot, warnings) =
-            build(services, &self.options, &self.id, &self.model, &self.tools);
-        self.snapshot = Arc::new(snapshot);
-        self.warnings = warnings;
+        let built = build(services, &self.options, &self.id, &self.model, &self.tools);
+        self.snapshot = Arc::new(built.snapshot);
+        self.warnings = built.warnings;
         let now = services.env.now();
         let generation = self.next_generation(Cause::Identity, now, Vec::new());
         self.unsaved.extend(generation_records(&generation, &self.snapshot));
@@ -329,18 +417,20 @@ impl Conversation {
 
     fn session_init(&self, services: &Services) -> SessionInit {
         let workspace = &self.options.workspace;
+        let child = self.options.child_of.as_ref();
         let root: PathBuf = workspace.git_root.clone().unwrap_or_else(|| workspace.cwd.clone());
         SessionInit {
             id: self.id.clone(),
             source: self.options.platform.clone(),
-            lane: Some(Lane::cli(&root.display().to_string())),
+            // A child stands in no conversation: no capsule is for it.
+            lane: child.is_none().then(|| Lane::cli(&root.display().to_string())),
             cwd: Some(workspace.cwd.display().to_string()),
             git_root: workspace.git_root.as_ref().map(|path| path.display().to_string()),
             git_branch: workspace.git_branch.clone(),
             model: self.model.model.clone(),
             provider: self.model.provider.clone(),
             base_url: services.endpoints.first().map(|endpoint| endpoint.base_url.to_string()),
-            parent: None,
+            parent: child.map(|child| (child.parent.clone(), ParentKind::Delegate)),
             title: None,
             started_at: self.started_at,
         }
@@ -410,7 +500,7 @@ impl Conversation {
 }
 
 /// The records that store a generation and its snapshot.
-fn generation_records(generation: &Generation, snapshot: &Snapshot) -> Vec<Record> {
+pub(crate) fn generation_records(generation: &Generation, snapshot: &Snapshot) -> Vec<Record> {
     vec![
         Record::Text { text: snapshot.text.clone() },
         Record::Generation(generation.clone()),
@@ -428,8 +518,9 @@ fn registry(
     services: &Services,
     options: &StartOptions,
     session: &SessionId,
+    sources: &TurnSources,
 ) -> Arc<dyn ToolRegistry> {
-    options.tools.clone().unwrap_or_else(|| {
+    let tools = options.tools.clone().unwrap_or_else(|| {
         Arc::new(BuiltinTools::new(ToolContext {
             home: services.home.clone(),
             config: services.config.clone(),
@@ -438,8 +529,20 @@ fn registry(
             env: services.env.clone(),
             vars: services.vars.clone(),
             session: Some(session.clone()),
+            platform: options.platform.clone(),
+            sources: sources.clone(),
         }))
-    })
+    });
+    if options.child_of.is_some() { Arc::new(delegate::ChildTools(tools)) } else { tools }
+}
+
+/// What is offered to the model: the registry's tools, and delegation where it is wanted.
+fn definitions(registry: &dyn ToolRegistry, options: &StartOptions) -> Vec<ToolDef> {
+    let mut definitions = registry.definitions();
+    if options.delegates && options.child_of.is_none() {
+        definitions.push(delegate::definition());
+    }
+    definitions
 }
 
 fn build(
@@ -448,9 +551,20 @@ fn build(
     session: &SessionId,
     model: &ModelChoice,
     tools: &ToolSet,
-) -> (Snapshot, Vec<String>) {
+) -> Built {
+    with_input(services, options, session, model, tools, build_snapshot)
+}
+
+fn with_input(
+    services: &Services,
+    options: &StartOptions,
+    session: &SessionId,
+    model: &ModelChoice,
+    tools: &ToolSet,
+    then: impl FnOnce(&SnapshotInput<'_>) -> Built,
+) -> Built {
     let now = services.env.now();
-    let built = build_snapshot(&SnapshotInput {
+    let built = then(&SnapshotInput {
         home: &services.home,
         config: &services.config,
         workspace: &options.workspace,
@@ -464,5 +578,8 @@ fn build(
         utc_offset_seconds: services.env.utc_offset_seconds(now),
         context_window: services.context_window,
     });
-    (built.snapshot, built.warnings)
+    if options.child_of.is_some() {
+        return leave_out(&built, now, &delegate::NOT_INHERITED, delegate::NOT_INHERITED_WHY);
+    }
+    built
 }

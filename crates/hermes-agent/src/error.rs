@@ -43,6 +43,17 @@ pub enum AgentError {
     /// The built-in rehearsal provider did not start.
     #[error("the rehearsal provider did not start: {0}")]
     Rehearsal(#[from] RehearsalError),
+    /// A skill that the person wants to load cannot be loaded.
+    #[error("{0}")]
+    Skill(String),
+    /// A source that a refresh names is none.
+    #[error("there is no source \"{name}\" in the prompt; hint: one of {}", .known.join(", "))]
+    NoSuchSource {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
     /// There is nothing to say.
     #[error("the message is empty; hint: give a text, or pipe one in")]
     EmptyInput,

@@ -5,19 +5,33 @@
 //! bytes leave, a draft before its text is shown. Nothing below this crate calls back up; events
 //! go out through [`hermes_core::EventSink`].
 
+mod beside;
 mod calls;
 mod cancel;
 mod conversation;
+mod delegate;
 mod error;
 pub mod inspect;
 mod ledger;
 mod pinned;
+mod refresh;
+mod said;
 mod services;
 mod turn;
 mod unanswered;
 
 pub use cancel::Cancel;
-pub use conversation::{Conversation, Image, ResumeReport, StartOptions, UserInput};
+pub use conversation::{ChildOf, Conversation, Image, ResumeReport, StartOptions, UserInput};
 pub use error::AgentError;
+pub use refresh::{RefreshReport, SourceChange};
 pub use services::{ModelChoice, Services};
 pub use turn::TurnReport;
+
+/// Tells the person something.
+pub(crate) fn notice(
+    sink: &dyn hermes_core::EventSink,
+    level: hermes_core::NoticeLevel,
+    text: String,
+) {
+    sink.event(hermes_core::Event::Notice { level, text });
+}

@@ -1,7 +1,5 @@
 //! One turn: the person's message in, requests and tool calls until there is an answer.
 
-use std::sync::Arc;
-
 use hermes_context::{AssembleInput, RENDERER, assemble, awaits_answer};
 use hermes_core::{
     Assembled, Attempt, AttemptEnd, AttemptOutcome, Cause, Digest, ErrorClass, Event, EventSink,
@@ -16,7 +14,7 @@ use hermes_store::{DraftKind, Record, StoreError};
 use crate::conversation::Conversation;
 use crate::ledger::Ledger;
 use crate::services::endpoint_key;
-use crate::{AgentError, Cancel, Services, UserInput, calls, unanswered};
+use crate::{AgentError, Cancel, Services, UserInput, calls};
 
 /// Model calls in one turn when the configuration sets no limit. A loop that gets this far is
 /// stuck.
@@ -73,7 +71,7 @@ impl Conversation {
         sink: &dyn EventSink,
         cancel: &Cancel,
     ) -> Result<TurnReport, AgentError> {
-        if input.text.trim().is_empty() && input.images.is_empty() {
+        if input.text.trim().is_empty() && input.images.is_empty() && input.skills.is_empty() {
             return Err(AgentError::EmptyInput);
         }
         self.acquire(services)?;
@@ -100,7 +98,8 @@ impl Conversation {
         cancel: &Cancel,
         report: &mut TurnReport,
     ) -> Result<TurnOutcome, AgentError> {
-        let limit = services.config.agent.max_turns.unwrap_or(DEFAULT_MAX_CALLS);
+        let child = self.options.child_of.as_ref().map(|child| child.call_limit);
+        let limit = child.or(services.config.agent.max_turns).unwrap_or(DEFAULT_MAX_CALLS);
         let mut broken = 0;
         let mut reasoning_only = false;
         for _ in 0..limit {
@@ -138,56 +137,6 @@ impl Conversation {
             }
         }
         Ok(TurnOutcome::LimitReached(limit))
-    }
-
-    /// Stores what the person said, and before it the labels of earlier messages that nothing
-    /// answered.
-    fn store_user_row(
-        &mut self,
-        services: &Services,
-        input: UserInput,
-        sink: &dyn EventSink,
-    ) -> Result<Seq, AgentError> {
-        let now = services.env.now();
-        let mut records = Vec::new();
-        for (row, text) in unanswered::labels(&self.view()?) {
-            let part = unanswered::label_part(row, self.next_seq(), text, now);
-            self.adopt_part(&part);
-            records.push(Record::Part(part));
-        }
-
-        self.turn = self.turn.next();
-        let seq = self.next_seq();
-        let mut parts = Vec::new();
-        let mut add = |seq: Seq, slot: u16, origin: Origin, label: Option<&str>, body: PartBody| {
-            parts.push(Part {
-                seq,
-                row: parts.first().map_or(seq, |first: &Part| first.row),
-                slot,
-                origin,
-                standing: Standing::InOrder,
-                created_at: now,
-                label: label.map(Arc::from),
-                body,
-            });
-        };
-        add(seq, slot::BODY, Origin::User, None, PartBody::text(input.text));
-        for image in input.images {
-            let digest = Digest::of(&image.bytes);
-            let bytes = image.bytes.len() as u64;
-            let media_type: Arc<str> = image.media_type.as_str().into();
-            let body = PartBody::Blob { digest, media_type: media_type.clone(), bytes };
-            add(self.next_seq(), slot::ATTACHMENT, Origin::User, None, body);
-            records.push(Record::Blob { media_type, bytes: image.bytes.into() });
-        }
-        for notice in std::mem::take(&mut self.pending_notices) {
-            add(self.next_seq(), slot::LATE, Origin::Notice, None, PartBody::text(notice));
-        }
-        let row = self.row(seq, Role::User, parts, now);
-        records.push(Record::Row(row.clone()));
-        self.commit(services, records, sink)?;
-        self.rows.push(row);
-        Ok(seq)
     }
 
     /// One request: assembled, recorded, sent, and its reply stored.

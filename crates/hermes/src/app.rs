@@ -117,11 +117,21 @@ impl App {
                 ));
                 current
             }
-            (None, None) => current.join(configured),
+            (None, None) => current.join(self.expanded(configured)),
         };
         let hint = "hint: give an existing folder with --cwd, or set terminal.cwd";
         std::fs::canonicalize(&chosen)
             .with_context(|| format!("the folder {} cannot be used; {hint}", chosen.display()))
+    }
+
+    /// `~` at the start of a configured folder is the person's home folder.
+    fn expanded(&self, folder: &str) -> PathBuf {
+        match (folder.strip_prefix('~'), self.vars.get("HOME")) {
+            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                Path::new(home).join(rest.trim_start_matches('/'))
+            }
+            _ => PathBuf::from(folder),
+        }
     }
 
     /// The workspace of a new session.
@@ -150,7 +160,11 @@ impl App {
     /// # Errors
     /// If there is none, or more than one.
     pub fn session(&self, store: &Store, reference: &str) -> anyhow::Result<SessionInfo> {
-        let here = Workspace::discover(&self.cwd(".", None)?);
+        // The same folder that a conversation would work in; a broken configuration does not stop
+        // people from looking at what is stored.
+        let configured = self.config().map_or_else(|_| ".".to_owned(), |it| it.config.terminal.cwd);
+        let here = self.cwd(&configured, None).or_else(|_| self.cwd(".", None))?;
+        let here = Workspace::discover(&here);
         let root = here.git_root.unwrap_or(here.cwd).display().to_string();
         let id = store.resolve(reference, Some(&root))?;
         store.session(&id)?.with_context(|| format!("session {id} is gone"))

@@ -73,12 +73,10 @@ impl Bench {
     }
 
     pub fn options(&self) -> StartOptions {
+        let workspace = Workspace::discover(self.folder.path());
         StartOptions {
-            workspace: Workspace::discover(self.folder.path()),
-            platform: "cli".to_owned(),
-            approver: Arc::new(DenyAll),
-            caller: None,
             tools: Some(Arc::new(Awkward)),
+            ..StartOptions::new(workspace, "cli".to_owned(), Arc::new(DenyAll))
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use hermes_agent::{Cancel, Conversation, Image, Services, StartOptions, TurnReport, UserInput};
+use hermes_context::Workspace;
 use hermes_core::{RequestId, TurnOutcome, Usage};
 use hermes_store::OpenMode;
 use serde::Serialize;
@@ -82,7 +83,7 @@ fn once(app: &App, text: &str, images: Vec<Image>, form: Answer) -> anyhow::Resu
     let show = if form == Answer::Streamed { Show::Everything } else { Show::AnswerOnly };
     let screen = Screen::new(show, services.config.display.show_reasoning);
     let cancel = Cancel::default();
-    let input = UserInput { text: text.to_owned(), images };
+    let input = UserInput { images, ..UserInput::text(text) };
     let report = runtime()?.block_on(async {
         let stop = cancel.clone();
         let turn = conversation.turn(&services, input, &screen, &cancel);
@@ -157,13 +158,7 @@ pub fn open(app: &App) -> anyhow::Result<(Services, Conversation)> {
     let stored = app.wanted_session(&store)?;
     let configured = loaded.config.terminal.cwd.clone();
     let folder = stored.as_ref().and_then(|info| info.cwd.as_deref());
-    let options = StartOptions {
-        workspace: app.workspace(&configured, folder)?,
-        platform: "cli".to_owned(),
-        approver: approve::approver(),
-        caller: None,
-        tools: None,
-    };
+    let options = options(app.workspace(&configured, folder)?);
     let services = app.services(loaded, store, stored.as_ref())?;
     let conversation = match &stored {
         Some(info) => Conversation::resume(&services, info, options)?,
@@ -173,6 +168,14 @@ pub fn open(app: &App) -> anyhow::Result<(Services, Conversation)> {
         out::note(format!("warning: {warning}"));
     }
     Ok((services, conversation))
+}
+
+/// How every conversation of this surface is held.
+pub fn options(workspace: Workspace) -> StartOptions {
+    StartOptions {
+        delegates: true,
+        ..StartOptions::new(workspace, "cli".to_owned(), approve::approver())
+    }
 }
 
 /// The runtime of a process that holds one conversation: one thread is enough.

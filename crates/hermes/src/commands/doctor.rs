@@ -388,6 +388,8 @@ fn sources(app: &App, loaded: &Loaded, report: &mut Report) {
         env: app.env.clone(),
         vars: Arc::new(app.vars.clone()),
         session: None,
+        platform: "cli".to_owned(),
+        sources: hermes_tools::TurnSources::default(),
     });
     let now = app.env.now();
     let built = build_snapshot(&SnapshotInput {

@@ -279,13 +279,7 @@ impl Tour {
 }
 
 fn options(workspace: &Workspace) -> StartOptions {
-    StartOptions {
-        workspace: workspace.clone(),
-        platform: "cli".to_owned(),
-        approver: Arc::new(DenyAll),
-        caller: None,
-        tools: None,
-    }
+    StartOptions::new(workspace.clone(), "cli".to_owned(), Arc::new(DenyAll))
 }
 
 fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {

@@ -13,7 +13,7 @@ mod line;
 
 use std::io::{self, IsTerminal as _};
 
-use hermes_agent::{Cancel, Conversation, Services, StartOptions, UserInput};
+use hermes_agent::{Cancel, Conversation, Services, UserInput};
 use hermes_context::Workspace;
 use hermes_core::{SessionId, TurnOutcome};
 use hermes_home::Overrides;
@@ -26,8 +26,8 @@ use self::line::{Input, LineEditor};
 use crate::app::App;
 use crate::commands::chat;
 use crate::exit::{Exit, Failure};
+use crate::out;
 use crate::render::{Screen, Show};
-use crate::{approve, out};
 
 /// The conversation and what it is held with.
 pub struct Repl<'a> {
@@ -106,17 +106,6 @@ fn session_lookup(store: Store, workspace: &Workspace) -> complete::SessionLooku
             })
             .collect()
     })
-}
-
-/// How every conversation of this surface is held.
-fn options(workspace: Workspace) -> StartOptions {
-    StartOptions {
-        workspace,
-        platform: "cli".to_owned(),
-        approver: approve::approver(),
-        caller: None,
-        tools: None,
-    }
 }
 
 impl Repl<'_> {
@@ -203,7 +192,7 @@ impl Repl<'_> {
 
     /// Opens a new session with the same model in the same place.
     fn start_new(&mut self) -> anyhow::Result<()> {
-        let options = options(self.conversation.workspace().clone());
+        let options = chat::options(self.conversation.workspace().clone());
         self.change(Conversation::start(&self.services, options)?)
     }
 
@@ -211,7 +200,7 @@ impl Repl<'_> {
     fn take_up(&mut self, info: &SessionInfo) -> anyhow::Result<()> {
         let loaded = self.app.config()?;
         let configured = loaded.config.terminal.cwd.clone();
-        let options = options(self.app.workspace(&configured, info.cwd.as_deref())?);
+        let options = chat::options(self.app.workspace(&configured, info.cwd.as_deref())?);
         let services = self.app.services(loaded, self.services.store.clone(), Some(info))?;
         let mut conversation = Conversation::resume(&services, info, options)?;
         conversation.release()?;
@@ -228,7 +217,7 @@ impl Repl<'_> {
             cwd: self.app.talk.cwd.clone(),
             ..Overrides::default()
         })?;
-        let options = options(self.conversation.workspace().clone());
+        let options = chat::options(self.conversation.workspace().clone());
         let services = self.app.services(loaded, self.services.store.clone(), None)?;
         let info = self.info()?;
         let mut conversation = match &info {
