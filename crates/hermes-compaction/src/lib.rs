@@ -36,6 +36,7 @@ mod trigger;
 pub mod views;
 mod words;
 pub mod work;
+mod writing;
 
 pub use check::{AnswerEnd, CheckInput, Checked, Report, check};
 pub use commit::{
@@ -53,3 +54,4 @@ pub use summary::{
     ComposeInput, NARRATIVE, STATE, Summary, compose, digest, fallback, narrative_of, on_failure,
 };
 pub use trigger::{Cooldown, Decision, ErrorAction, MOST_INEFFECTIVE, Memory, Situation, decide};
+pub use writing::Writing;

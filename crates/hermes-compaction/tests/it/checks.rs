@@ -4,7 +4,7 @@ use hermes_compaction::narrative::{Item, Narrative, Section, read};
 use hermes_compaction::state::{Scope, State, derive};
 use hermes_compaction::{
     AnswerEnd, CheckInput, Checked, Coverage, Keep, Kind, Place, Planned, Reason, Rejection,
-    SourceInput, check, plan_micro, preview, summary_request,
+    SourceInput, Writing, check, plan_micro, preview, summary_request,
 };
 use hermes_core::{Origin, Role, Row, RowStatus, Seq, Standing};
 
@@ -265,6 +265,43 @@ fn a_plan_is_superseded_by_a_late_part_in_a_covered_row_and_by_a_new_generation(
     };
     world.rewind();
     assert!(hermes_compaction::still_holds(&plan, &world.rows, world.head()).is_err());
+}
+
+#[test]
+fn the_next_writer_gets_the_last_record_and_only_the_rows_it_did_not_know() {
+    let mut world = World::new(4_000);
+    let fill = |world: &mut World, from: usize| {
+        for n in from..from + 12 {
+            world.user(&format!("question {n} {}", "word ".repeat(100)));
+            world.answer(&format!("answer {n} {}", "word ".repeat(100)));
+        }
+    };
+    fill(&mut world, 0);
+    let first = "## Goal\n- answer question 0 [r1]\n## Facts\n- answer 3 was given [r8]\n\
+                 - answer 9 too [r20]\n## Open\nnone";
+    let Planned::Plan(plan) = world.plan(Reason::Manual, Keep::Exchanges(1), None) else {
+        panic!("there is something to do");
+    };
+    let summaries = world.summaries(&plan, Some((first, AnswerEnd::Complete))).unwrap();
+    world.commit(&plan, &summaries).unwrap();
+    fill(&mut world, 12);
+    let Planned::Plan(plan) = world.plan(Reason::Manual, Keep::Exchanges(1), None) else {
+        panic!("there is something to do");
+    };
+    let sizes = world.policy.sizes(world.context, 0);
+    let writing =
+        Writing::prepare(&plan, &world.rows, &world.generations, &world.policy, sizes).unwrap();
+    let request = writing.request(60_000, None, now(), &|text| text.to_owned()).unwrap();
+    assert!(request.user.contains("- answer 3 was given [r8]"), "{}", request.user);
+    assert!(!request.user.contains("question 3 word"));
+    assert!(request.user.contains("question 13 word"));
+    assert_eq!(request.coverage.rows, 24);
+    assert_eq!(request.coverage.rows_seen, 24);
+    // The state, though, is that of all rows that are covered then.
+    let because = Rejection::NoSummary { error: "HTTP 500".to_owned() };
+    let summaries = writing.failed(&because, Some(hermes_core::ErrorClass::Server)).unwrap();
+    assert!(summaries[0].narrative.contains("answer 9 too [r20]"), "carried over");
+    assert!(summaries[0].state.starts_with("Derived from the stored rows r1 to r"));
 }
 
 #[test]

@@ -4,12 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hermes_compaction::narrative::read;
-use hermes_compaction::views::{Class, classify, scope};
+use hermes_compaction::views::{Class, classify};
 use hermes_compaction::{
-    AnswerEnd, CheckInput, Commit, CommitInput, ComposeInput, Coverage, Keep, Plan, PlanInput,
-    Planned, Policy, Reason, Rejection, Summary, apply, build, check, compose, digest, fallback,
-    narrative_of, plan, state, undo, view_tokens,
+    AnswerEnd, Commit, CommitInput, Coverage, Keep, Plan, PlanInput, Planned, Policy, Reason,
+    Rejection, Summary, Writing, apply, build, plan, undo, view_tokens,
 };
 use hermes_context::{AssembleInput, NoBlobs, RENDERER, assemble};
 use hermes_core::{
@@ -201,42 +199,14 @@ impl World {
         answer: Option<(&str, AnswerEnd)>,
     ) -> Result<Vec<Summary>, Rejection> {
         let sizes = self.policy.sizes(self.context, 0);
-        let mut all = Vec::new();
-        for range in &plan.ranges {
-            let scope = scope(&self.rows, &self.generations, plan.base, plan.cut, range).unwrap();
-            let state = state::derive(&scope, self.policy.state_budget(sizes));
-            let input =
-                ComposeInput { range, scope: &scope, state: &state, policy: &self.policy, sizes };
-            let previous = range
-                .previous
-                .and_then(|seq| self.rows.iter().find(|row| row.seq == seq))
-                .and_then(narrative_of);
-            if plan.narrated() != Some(range) {
-                all.push(digest(input)?);
-                continue;
+        let writing =
+            Writing::prepare(plan, &self.rows, &self.generations, &self.policy, sizes).unwrap();
+        match answer {
+            Some((text, end)) => writing.answered(text, end, Coverage::default()),
+            None => {
+                writing.derived(&Rejection::NoSummary { error: "no model in this test".to_owned() })
             }
-            let Some((text, end)) = answer else {
-                let because = Rejection::NoSummary { error: "no model in this test".to_owned() };
-                all.push(fallback(input, previous.as_ref(), because)?);
-                continue;
-            };
-            let fresh: Vec<&Row> = self
-                .rows
-                .iter()
-                .filter(|row| range.rows.contains(&row.seq) && row.standing == Standing::InOrder)
-                .collect();
-            let checked = check(&CheckInput {
-                read: &read(text),
-                end,
-                scope: &scope,
-                fresh: &fresh,
-                state: &state,
-                previous: previous.as_ref(),
-                coverage: Coverage::default(),
-            })?;
-            all.push(compose(input, checked)?);
         }
-        Ok(all)
     }
 
     pub fn commit(&mut self, plan: &Plan, summaries: &[Summary]) -> Result<Commit, Rejection> {
