@@ -22,6 +22,11 @@ _SECTION = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
 _SKILL = re.compile(r"[a-zA-Z0-9_-]+")
 _TRANSPORT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _RESERVED_SETTINGS = frozenset({"model", "plugins", "security", "settings"})
+_MEMBERS = {
+    "prompt_section": "system_prompt_section",
+    "aux_task": "auxiliary_task",
+    "redaction": "redaction_patterns",
+}
 _MIDDLEWARE = ("tool_request", "tool_execution", "llm_request", "llm_execution")
 
 
@@ -54,6 +59,13 @@ class PluginContext:
         self.manifest = plugin.manifest
         self._llm: Any = None
         self._state: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Members of the class never come here.
+        plugin = self.__dict__.get("_plugin")
+        if plugin is not None and not name.startswith("__"):
+            plugin.absent.add(name)
+        raise AttributeError(f"the plugin context has no {name!r}")
 
     # What the plugin is.
 
@@ -96,7 +108,7 @@ class PluginContext:
         plugin = self._plugin
         if plugin.abandoned:
             return None
-        plugin.used.add(f"register_{kind}")
+        plugin.used.add(f"register_{_MEMBERS.get(kind, kind)}")
         table = plugin.server.callables
         refs = {
             name: table.add(call, plugin.key, kind, key)

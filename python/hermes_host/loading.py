@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 import threading
@@ -88,6 +89,14 @@ def _register_of(target: Any) -> Any:
     raise NoRegister("no register() function")
 
 
+def _bare(target: Any) -> bool:
+    try:
+        inspect.signature(target).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def load(server: Server, params: dict[str, Any]) -> dict[str, Any]:
     """Loads one plugin and says what it did."""
     plugin = Plugin(server, params)
@@ -100,7 +109,9 @@ def load(server: Server, params: dict[str, Any]) -> dict[str, Any]:
         target = _target(params)
         plugin.module = target
         if lane == "model-provider":
-            pass  # importing it registers its profile
+            # Importing it registers its profile. A target that needs no argument is called.
+            if callable(target) and not isinstance(target, types.ModuleType) and _bare(target):
+                finish(target())
         elif lane == "memory":
             from . import lanes
 
@@ -134,6 +145,8 @@ def described(plugin: Plugin) -> dict[str, Any]:
         "loaded": plugin.error is None,
         "error": plugin.error,
         "ctx_used": sorted(plugin.used),
+        "ctx_missing": sorted(plugin.absent),
+        "lane": plugin.lane,
         "refused": plugin.refused,
         "hooks_unknown_to_host": sorted(set(plugin.unknown_hooks)),
         "imports": sorted(plugin.imports),
@@ -145,8 +158,8 @@ def described(plugin: Plugin) -> dict[str, Any]:
 
 def report(server: Server, key: str | None) -> dict[str, Any]:
     """The same, now, of one plugin or of all."""
-    from providers import registered
-
+    providers = sys.modules.get("providers")
+    registered = getattr(providers, "registered", dict)
     chosen = [plugins[key]] if key else list(plugins.values())
     return {"plugins": [described(plugin) for plugin in chosen], "model_providers": registered()}
 

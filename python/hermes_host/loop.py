@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_running: dict[Any, Any] = {}
+_cancelled: set[Any] = set()
 
 
 def loop() -> asyncio.AbstractEventLoop:
@@ -27,7 +29,25 @@ def loop() -> asyncio.AbstractEventLoop:
         return _loop
 
 
-def finish(value: Any) -> Any:
+def cancel(number: Any) -> None:
+    """The runtime no longer waits for a call: its coroutine is cancelled, a thread can ask."""
+    _cancelled.add(number)
+    future = _running.get(number)
+    if future is not None:
+        future.cancel()
+
+
+def is_cancelled(number: Any) -> bool:
+    """Whether the runtime no longer waits for a call."""
+    return number in _cancelled
+
+
+def done(number: Any) -> None:
+    """A call has ended."""
+    _cancelled.discard(number)
+
+
+def finish(value: Any, number: Any = None) -> Any:
     """What a callback returned, awaited if it must be."""
     if not inspect.isawaitable(value):
         return value
@@ -43,4 +63,11 @@ def finish(value: Any) -> Any:
     except RuntimeError as error:
         if "no running event loop" not in str(error):
             raise
-    return asyncio.run_coroutine_threadsafe(waiting(), running).result()
+    future = asyncio.run_coroutine_threadsafe(waiting(), running)
+    if number is None:
+        return future.result()
+    _running[number] = future
+    try:
+        return future.result()
+    finally:
+        _running.pop(number, None)

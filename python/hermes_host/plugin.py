@@ -49,6 +49,8 @@ class Plugin:
         self.threads: list[str] = []
         self.imports: dict[str, set[str]] = {}
         self.missing: dict[str, set[str]] = {}
+        self.absent: set[str] = set()
+        self.lane: dict[str, Any] = {}
 
 
 plugins: dict[str, Plugin] = {}

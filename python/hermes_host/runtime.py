@@ -70,10 +70,6 @@ def notified(method: str, params: dict[str, Any]) -> None:
         global _config
         with _config_lock:
             _config = None
-    elif method == "host_event":
-        from . import events
-
-        events.deliver(params)
 
 
 def home() -> str:

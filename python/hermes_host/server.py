@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from . import COMPATIBLE, PROTOCOL, imports, origin, runtime
+from . import COMPATIBLE, PROTOCOL, imports, loop, origin, runtime
 from .callables import Callables
 from .fan import Fan
 from .hydrate import hydrate, mutations
@@ -56,6 +56,8 @@ class Server:
             changes = params.pop("mirror", None)
             if changes:
                 self.mirror.update(changes)
+            if params.get("kwargs"):
+                self.mirror.resolve(params["kwargs"])
             if method == "fanout":
                 fan = Fan(self, message["id"], params)
                 self.fans[fan.number] = fan
@@ -64,6 +66,8 @@ class Server:
                 skipped = self.fans.get(params["call"])
                 if skipped is not None:
                     self.workers.submit(lambda f=skipped, i=params["index"]: f.skip(i))  # type: ignore[misc]
+            elif method == "cancel":
+                loop.cancel(params["call"])
             elif method == "shutdown":
                 break
             elif "id" in message:
@@ -78,7 +82,7 @@ class Server:
         os._exit(0)
 
     def _serve(self, message: dict[str, Any], params: dict[str, Any]) -> None:
-        number = message["id"]
+        number = params["number"] = message["id"]
         handler = self._methods.get(message["method"])
         try:
             if handler is None:
@@ -120,27 +124,41 @@ class Server:
     def _invoke(self, params: dict[str, Any]) -> dict[str, Any]:
         """Calls one callable: a tool, a command, a check, a prompt section, a subscriber."""
         entry = self.callables.get(params["ref"])
-        payload = hydrate(params.get("hook", entry.kind), self.mirror.resolve(params.get("kwargs") or {}))
+        payload = hydrate(params.get("hook") or entry.kind, params.get("kwargs") or {})
         args = params.get("args") or []
-        call = origin.Call(params.get("call") or {}, entry.plugin)
+        number = params["number"]
+        call = origin.Call({**(params.get("call") or {}), "call": number}, entry.plugin)
         token = origin.enter(call)
         began = time.perf_counter()
         try:
             kwargs = entry.shape(len(args)).pick(payload) if payload else {}
+            if "chain" in params:
+                kwargs["next_call"] = self._next_call(params["chain"])
             with runtime.bound(call):
                 value = entry.call(*args, **kwargs)
-                if not params.get("drop_coroutines"):
-                    value = finish(value)
-                elif hasattr(value, "close"):
+                if params.get("chain") is None:
+                    value = finish(value, number)
+                elif hasattr(value, "close") and hasattr(value, "send"):
+                    # Middleware is called, not awaited: the body of a coroutine never runs.
                     value.close()
                     value = None
         finally:
             origin.leave(token)
+            loop.done(number)
         changed = mutations(payload)
         answer: dict[str, Any] = {"value": value, "ms": (time.perf_counter() - began) * 1000.0}
         if changed:
             answer["mutations"] = changed
         return answer
+
+    def _next_call(self, chain: int) -> Any:
+        """What a middleware calls to go on; the runtime lets it do so once."""
+
+        def next_call(*args: Any, **changes: Any) -> Any:
+            value = args[0] if args else (changes or None)
+            return self.peer.call("middleware.next", {"chain": chain, "value": value})
+
+        return next_call
 
     def _object(self, params: dict[str, Any]) -> Any:
         from . import objects

@@ -26,6 +26,7 @@ pub mod table;
 
 pub use deliver::DeliverError;
 pub use discover::{EntryPoint, Found, GROUPS, PluginSource};
+pub use doctor::{CallbackReport, PluginReport};
 pub use host::python::{Interpreter, OLDEST as OLDEST_PYTHON, PythonError, environment};
 pub use host::{BUDGET_TIME, CallError, Fault, RESTARTS};
 pub use manifest::{COMPATIBLE_VERSION, Manifest, Native, PluginKind, satisfies};

@@ -213,8 +213,7 @@ impl Plugins {
     /// Ends every process, each with a grace.
     pub async fn close(&self) {
         self.0.closed.store(true, Ordering::Relaxed);
-        let hosts = self.0.hosts.read().unwrap_or_else(PoisonError::into_inner).clone();
-        for host in hosts {
+        for host in self.0.all_hosts() {
             host.stop(Duration::from_secs(3)).await;
         }
     }
@@ -335,8 +334,7 @@ impl Inner {
             .get_or_init(|| async {
                 if self.any_plugin() {
                     self.make_hosts();
-                    let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone();
-                    for host in hosts {
+                    for host in self.all_hosts() {
                         // Why it is down is kept by the host and told where it matters.
                         drop(host.link(&self.watch(host.number), false).await);
                     }
@@ -527,9 +525,12 @@ impl Inner {
         self.hosts.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
     }
 
+    pub(crate) fn all_hosts(&self) -> Vec<Arc<Host>> {
+        self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn has(&self, id: &str) -> bool {
-        let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone();
-        hosts.iter().any(|host| {
+        self.all_hosts().iter().any(|host| {
             locked(&host.plugins).iter().any(|plugin| {
                 plugin.error.is_none() && (plugin.found.key == id || plugin.found.name == id)
             })

@@ -1,0 +1,1 @@
+"""`agent`, as far as plugins reach for it."""

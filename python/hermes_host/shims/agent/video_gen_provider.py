@@ -1,0 +1,49 @@
+"""What a provider of films is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from agent.image_gen_provider import error_response, success_response
+
+__all__ = ["VideoGenProvider", "error_response", "success_response"]
+
+
+class VideoGenProvider(ABC):
+    """Makes films."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its short name."""
+
+    @property
+    def display_name(self) -> str:
+        """Its name for people."""
+        return self.name
+
+    def is_available(self) -> bool:
+        """Whether it is set up."""
+        return True
+
+    def list_models(self) -> list[dict[str, Any]]:
+        """Its models."""
+        return []
+
+    def default_model(self) -> str | None:
+        """The model where none is chosen."""
+        models = self.list_models()
+        return models[0].get("id") if models else None
+
+    def capabilities(self) -> dict[str, Any]:
+        """What it can do."""
+        return {}
+
+    def get_setup_schema(self) -> dict[str, Any]:
+        """Its settings, for the setup."""
+        return {"name": self.display_name, "badge": "", "tag": "", "env_vars": []}
+
+    @abstractmethod
+    def generate(self, prompt: str, **kwargs: Any) -> dict[str, Any]:
+        """Makes one."""

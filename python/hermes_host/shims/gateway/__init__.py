@@ -1,0 +1,1 @@
+"""`gateway`, as far as plugins reach for it."""

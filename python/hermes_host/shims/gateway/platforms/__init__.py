@@ -1,0 +1,1 @@
+"""`gateway.platforms`, as far as plugins reach for it."""

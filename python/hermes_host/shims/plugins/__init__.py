@@ -1,0 +1,1 @@
+"""`plugins`, as far as plugins reach for it."""

@@ -1,0 +1,1 @@
+"""`plugins.context_engine`, as far as plugins reach for it."""

@@ -1,0 +1,1 @@
+"""`plugins.memory`, as far as plugins reach for it."""
