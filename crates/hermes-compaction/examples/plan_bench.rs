@@ -5,10 +5,9 @@
 
 use std::time::Instant;
 
-use hermes_compaction::views::scope;
 use hermes_compaction::{
-    CommitInput, ComposeInput, Extent, Keep, PlanInput, Planned, Policy, Reason, Rejection, build,
-    fallback, plan, prune, state, view_tokens,
+    CommitInput, Extent, Keep, PlanInput, Planned, Policy, Reason, Rejection, Writing, build, plan,
+    prune, view_tokens,
 };
 use hermes_core::{
     Cause, Digest, Generation, GenerationNo, Origin, Part, PartBody, Role, Row, RowStatus, Seq,
@@ -71,16 +70,10 @@ fn measure(count: u64) {
     );
 
     let started = Instant::now();
-    let mut summaries = Vec::new();
-    for range in &made.ranges {
-        let scope = scope(&rows, &generations, GenerationNo(0), cut, range).unwrap();
-        let state = state::derive(&scope, policy.state_budget(sizes));
-        let derived = started.elapsed();
-        let input = ComposeInput { range, scope: &scope, state: &state, policy: &policy, sizes };
-        let because = Rejection::NoSummary { error: "none was asked".to_owned() };
-        summaries.push(fallback(input, None, because).unwrap());
-        println!("  derive {:.1} ms", derived.as_secs_f64() * 1e3);
-    }
+    let writing = Writing::prepare(&made, &rows, &generations, &policy).unwrap();
+    println!("  derive {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
+    let because = Rejection::NoSummary { error: "none was asked".to_owned() };
+    let summaries = writing.derived(&because).unwrap();
     let mut last = cut.0;
     let session = SessionId::new("bench");
     let commit = build(

@@ -6,12 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hermes_core::{GenerationNo, Role, Seq, TokenKind, Tokens, TurnNo, View};
+use hermes_core::{GenerationNo, Role, Seq, TokenKind, Tokens, TurnNo, View, ViewRow};
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{after, row_tokens};
+use crate::measure::{after, part_tokens, row_tokens};
 use crate::prune::{Extent, Swap, prune, prune_under_pressure};
 use crate::shape::{Shape, is_answer, is_summary};
+use crate::summary::STATE;
 use crate::{Deferral, Kind, Policy, Reason, Rejection, Sizes};
 
 /// How much of the newest history stays.
@@ -71,6 +72,8 @@ pub struct Range {
     pub tokens: u64,
     /// What the summary may cost at most.
     pub allowance: u64,
+    /// The derived state's share of that.
+    pub state_allowance: u64,
     /// Where it lies.
     pub place: Place,
     /// The role in which the summary stands.
@@ -127,6 +130,13 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
+impl Range {
+    /// The narrative's share of the allowance.
+    pub fn narrative_allowance(&self) -> u64 {
+        self.allowance.saturating_sub(self.state_allowance).max(LEAST_NARRATIVE)
+    }
+}
+
 impl Plan {
     /// Whether the request is surely below its target afterwards.
     pub const fn reaches_target(&self) -> bool {
@@ -156,18 +166,27 @@ const LEAST_NARRATIVE: u64 = 160;
 /// A narrative is never larger.
 const MOST_NARRATIVE: u64 = 8_000;
 
-/// What a summary of `covered` tokens may cost: a fifth of them for the narrative and two fifths
-/// for the derived parts, within their budgets.
-fn allowance(covered: u64, policy: &Policy, sizes: Sizes) -> u64 {
+/// What a summary may cost, narrative and derived state: what the summaries it takes up cost, and of
+/// the fresh rows a fifth for the narrative and two fifths for the state, within their budgets. If
+/// it were bounded by a share of all it replaces, it would fade with every compaction.
+fn allowance(rows: &[ViewRow], full: &[u64], policy: &Policy, sizes: Sizes) -> (u64, u64) {
+    let (mut fresh, mut narrative, mut state) = (0, 0, 0);
+    for (shown, cost) in rows.iter().zip(full) {
+        if !is_summary(&shown.row) {
+            fresh += cost;
+            continue;
+        }
+        for part in &shown.row.parts {
+            match part.label.as_deref() {
+                Some(STATE) => state += part_tokens(part),
+                _ => narrative += part_tokens(part),
+            }
+        }
+    }
     let most = (sizes.window / 20).clamp(LEAST_NARRATIVE, MOST_NARRATIVE);
-    let narrative = (covered / 5).clamp(LEAST_NARRATIVE, most);
-    narrative + (covered * 2 / 5).min(policy.state_budget(sizes))
-}
-
-/// The narrative's share of an allowance.
-pub(crate) fn narrative_allowance(range: &Range, policy: &Policy, sizes: Sizes) -> u64 {
-    let state = (range.tokens * 2 / 5).min(policy.state_budget(sizes));
-    range.allowance.saturating_sub(state).max(LEAST_NARRATIVE)
+    let narrative = (narrative + fresh / 5).clamp(LEAST_NARRATIVE, most);
+    let state = (state + fresh * 2 / 5).min(policy.state_budget(sizes));
+    (narrative, state)
 }
 
 /// The rows of the view with what they cost, and the boundaries under discussion.
@@ -400,11 +419,8 @@ impl<'a> Draft<'a> {
     fn range(&self, from: usize, to: usize, place: Place) -> Range {
         let rows = &self.input.view.rows[from..to];
         let tokens: u64 = self.full[from..to].iter().sum();
-        let mut allowance = allowance(tokens, self.input.policy, self.input.sizes);
-        if place == Place::RunningTurn {
-            // The derived parts stand once, with the earlier range if there is one.
-            allowance = allowance.min(tokens / 2);
-        }
+        let (narrative, state) =
+            allowance(rows, &self.full[from..to], self.input.policy, self.input.sizes);
         let next = self.input.view.rows.get(to).map(|shown| &shown.row);
         let alone =
             to + 1 == self.input.view.rows.len() && next.is_some_and(crate::shape::is_request);
@@ -418,7 +434,8 @@ impl<'a> Draft<'a> {
                 .map(|shown| shown.row.seq)
                 .max(),
             tokens,
-            allowance,
+            allowance: narrative + state,
+            state_allowance: state,
             place,
             // In front of a request that nothing answered yet, a summary of the user's role would
             // become part of that message.
@@ -588,6 +605,8 @@ pub fn plan_micro(input: PlanInput<'_>) -> Planned {
         if done && legal && !rows.iter().any(|shown| is_summary(&shown.row)) {
             let mut range = draft.range(from, to, Place::Earlier);
             range.role = Role::Assistant;
+            // A single exchange leaves a note, not a record.
+            range.state_allowance = range.state_allowance.min(range.tokens / 5);
             range.allowance = range.allowance.min(range.tokens / 2);
             let planned = draft.finish(from, to, vec![range]);
             return match planned {

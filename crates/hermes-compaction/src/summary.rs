@@ -13,10 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Checked, Report, plain_item};
 use crate::cutting::{line, one_line};
 use crate::narrative::{Item, Narrative, Section, read};
-use crate::plan::narrative_allowance;
 use crate::shape::is_answer;
 use crate::state::{Scope, State};
-use crate::{Coverage, ErrorAction, Method, OnFailure, Place, Policy, Range, Rejection, Sizes};
+use crate::{Coverage, ErrorAction, Method, OnFailure, Place, Policy, Range, Rejection};
 
 /// The label of the part that holds the narrative.
 pub const NARRATIVE: &str = "narrative";
@@ -71,8 +70,6 @@ pub struct ComposeInput<'a> {
     pub state: &'a State,
     /// The person's settings.
     pub policy: &'a Policy,
-    /// The window's sizes.
-    pub sizes: Sizes,
 }
 
 /// Makes a summary of a checked narrative.
@@ -81,7 +78,7 @@ pub struct ComposeInput<'a> {
 /// If it would not cost less than what it replaces.
 pub fn compose(input: ComposeInput<'_>, checked: Checked) -> Result<Summary, Rejection> {
     let Checked { mut narrative, mut report, coverage } = checked;
-    let taken = narrative.trim_to(narrative_allowance(input.range, input.policy, input.sizes) * 2);
+    let taken = narrative.trim_to(input.range.narrative_allowance() * 3 / 2);
     if taken > 0 {
         report.problems.push(format!("{taken} items left out, the record was too long"));
     }
@@ -124,8 +121,7 @@ pub fn fallback(
 ) -> Result<Summary, Rejection> {
     let rows = input.scope.covered.len() as u64;
     let mut narrative = derived(input.scope, input.state, previous);
-    let room = narrative_allowance(input.range, input.policy, input.sizes);
-    narrative.trim_to(room);
+    narrative.trim_to(input.range.narrative_allowance());
     let chars = input.scope.covered.iter().map(|row| chars_of(row)).sum();
     let coverage =
         Coverage { rows, rows_seen: rows, chars, chars_seen: chars, spoken_percent: 100 };
@@ -140,7 +136,8 @@ pub fn fallback(
 /// # Errors
 /// If it would not cost less than what it replaces.
 pub fn digest(input: ComposeInput<'_>) -> Result<Summary, Rejection> {
-    let narrative = derived(input.scope, input.state, None);
+    let mut narrative = derived(input.scope, input.state, None);
+    narrative.trim_to(input.range.narrative_allowance());
     let text = format!("{}{}", header(input, None), narrative.render());
     let rows = input.scope.covered.len() as u64;
     let coverage = Coverage { rows, rows_seen: rows, spoken_percent: 100, ..Coverage::default() };
@@ -155,13 +152,13 @@ fn finish(
     report: Report,
     fallback_because: Option<Rejection>,
 ) -> Result<Summary, Rejection> {
-    let state_room = (input.range.tokens * 2 / 5).min(input.policy.state_budget(input.sizes));
+    let state_room = input.range.state_allowance;
     let mut summary =
         Summary { narrative, state: String::new(), method, coverage, report, fallback_because };
     let most = input.range.tokens.saturating_sub(1);
     for share in [4, 3, 2, 1] {
         summary.state = input.state.render(state_room * share / 4);
-        if summary.tokens() <= most.min(input.range.allowance.max(most / 2)) {
+        if summary.tokens() <= most {
             return Ok(summary);
         }
     }
@@ -205,7 +202,14 @@ fn header(input: ComposeInput<'_>, because: Option<&Rejection>) -> String {
 
 /// A narrative from rows alone, with what still holds of an earlier one.
 fn derived(scope: &Scope<'_>, state: &State, previous: Option<&Narrative>) -> Narrative {
-    let mut items: Vec<(Section, Item)> = Vec::new();
+    // What is carried over stands first, as the oldest. Goals and open points are read from the
+    // rows themselves.
+    let mut items: Vec<(Section, Item)> = previous
+        .into_iter()
+        .flat_map(|previous| &previous.items)
+        .filter(|(at, _)| !matches!(at, Section::Goal | Section::Open))
+        .cloned()
+        .collect();
     let quote = |text: &str| format!("\"{}\"", one_line(text, 240));
     let newest = state.requests.iter().rev().find(|request| !is_cancelled(request.status));
     let first = state.requests.first().filter(|request| !is_cancelled(request.status));
@@ -237,9 +241,6 @@ fn derived(scope: &Scope<'_>, state: &State, previous: Option<&Narrative>) -> Na
         let text = format!("Cancelled by the person: {}", quote(&request.text));
         items.push((Section::RuledOut, plain_item(text, vec![request.row])));
     }
-    let carried = previous.into_iter().flat_map(|previous| &previous.items);
-    // Goals and open points are read from the rows themselves.
-    items.extend(carried.filter(|(at, _)| !matches!(at, Section::Goal | Section::Open)).cloned());
     let mut seen: Vec<(Section, Item)> = Vec::with_capacity(items.len());
     for item in items {
         if !seen.contains(&item) {

@@ -9,12 +9,11 @@ use hermes_core::{ErrorClass, Generation, Row, Seq, Standing, Timestamp, ViewErr
 
 use crate::check::{AnswerEnd, CheckInput, check};
 use crate::narrative::{Narrative, read};
-use crate::plan::narrative_allowance;
 use crate::state::{Scope, State, derive};
 use crate::summary::{ComposeInput, Summary, compose, digest, fallback, narrative_of, on_failure};
 use crate::views::scope;
 use crate::{
-    Coverage, Plan, Policy, Range, Rejection, Sizes, SourceInput, SummaryRequest, summary_request,
+    Coverage, Plan, Policy, Range, Rejection, SourceInput, SummaryRequest, summary_request,
 };
 
 /// Several records as one: those of single exchanges beside an earlier one.
@@ -32,7 +31,6 @@ fn joined(records: Vec<Narrative>) -> Option<Narrative> {
 pub struct Writing<'a> {
     plan: &'a Plan,
     policy: &'a Policy,
-    sizes: Sizes,
     ranges: Vec<Prepared<'a>>,
 }
 
@@ -55,12 +53,11 @@ impl<'a> Writing<'a> {
         rows: &'a [Row],
         generations: &[Generation],
         policy: &'a Policy,
-        sizes: Sizes,
     ) -> Result<Self, ViewError> {
         let mut ranges = Vec::with_capacity(plan.ranges.len());
         for range in &plan.ranges {
             let scope = scope(rows, generations, plan.base, plan.cut, range)?;
-            let state = derive(&scope, policy.state_budget(sizes));
+            let state = derive(&scope, range.state_allowance);
             let covered: HashSet<Seq> = range.rows.iter().copied().collect();
             let (mut fresh, mut earlier) = (Vec::new(), Vec::new());
             for row in rows.iter().filter(|row| covered.contains(&row.seq)) {
@@ -72,7 +69,7 @@ impl<'a> Writing<'a> {
             let previous = joined(earlier);
             ranges.push(Prepared { range, scope, state, previous, fresh });
         }
-        Ok(Self { plan, policy, sizes, ranges })
+        Ok(Self { plan, policy, ranges })
     }
 
     fn narrated(&self) -> Option<&Prepared<'a>> {
@@ -96,7 +93,7 @@ impl<'a> Writing<'a> {
             previous: prepared.previous.as_ref(),
             focus,
             window,
-            length: narrative_allowance(prepared.range, self.policy, self.sizes),
+            length: prepared.range.narrative_allowance(),
             redact,
             now,
         }))
@@ -163,7 +160,6 @@ impl<'a> Writing<'a> {
                     scope: &prepared.scope,
                     state: &prepared.state,
                     policy: self.policy,
-                    sizes: self.sizes,
                 };
                 if chosen == Some(prepared.range) {
                     narrated(prepared, input)

@@ -47,7 +47,6 @@ fn b001_a_failed_summary_changes_nothing_and_a_fallback_keeps_every_fact() {
     )
     .unwrap();
     let state = hermes_compaction::state::derive(&scope, 2_000);
-    let sizes = world.policy.sizes(world.context, 0);
     let because = || Rejection::NoSummary { error: "every candidate answered 529".to_owned() };
     let check = |on: OnFailure, class: ErrorClass, falls_back: bool| {
         let policy = Policy { on_failure: on, ..Policy::default() };
@@ -56,7 +55,6 @@ fn b001_a_failed_summary_changes_nothing_and_a_fallback_keeps_every_fact() {
             scope: &scope,
             state: &state,
             policy: &policy,
-            sizes,
         };
         let result = on_failure(input, None, because(), Some(class));
         assert_eq!(result.is_ok(), falls_back, "{on:?} {class:?}");

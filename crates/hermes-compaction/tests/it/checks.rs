@@ -288,9 +288,7 @@ fn the_next_writer_gets_the_last_record_and_only_the_rows_it_did_not_know() {
     let Planned::Plan(plan) = world.plan(Reason::Manual, Keep::Exchanges(1), None) else {
         panic!("there is something to do");
     };
-    let sizes = world.policy.sizes(world.context, 0);
-    let writing =
-        Writing::prepare(&plan, &world.rows, &world.generations, &world.policy, sizes).unwrap();
+    let writing = Writing::prepare(&plan, &world.rows, &world.generations, &world.policy).unwrap();
     let request = writing.request(60_000, None, now(), &|text| text.to_owned()).unwrap();
     assert!(request.user.contains("- answer 3 was given [r8]"), "{}", request.user);
     assert!(!request.user.contains("question 3 word"));

@@ -66,3 +66,40 @@ fn after_here_two_of_28_rows_the_tail_stays_active_and_all_counts_are_told() {
         counts(&world.rows, &world.generations, world.head(), Seq(world.last), None).unwrap();
     assert_eq!((undone.active, undone.summaries, undone.summaries_stored), (28, 0, 1));
 }
+
+#[test]
+fn what_was_said_first_is_still_there_after_twenty_compactions() {
+    let mut world = World::new(32_000);
+    world.user(
+        "The customer number of the lighthouse project is LGT-4711. Never deploy it on Fridays.",
+    );
+    world.answer("Understood. We decided to keep its data in Parquet because the tools read it.");
+    world.user("The port of the lighthouse is 1810.");
+    world.answer("Noted.");
+    let mut made = 0;
+    while made < 20 {
+        for n in 0..12 {
+            world.user(&format!("please look at part {n} of round {made} {}", "again ".repeat(60)));
+            world.answer(&format!(
+                "part {n} took {} ms {}",
+                n * 37 + made,
+                "as before ".repeat(60)
+            ));
+        }
+        if made == 3 {
+            world.user("Correction: the port of the lighthouse is 2929 now.");
+            world.answer("Noted.");
+        }
+        made += usize::from(world.compact(Reason::Manual, Keep::Exchanges(2)).is_some());
+    }
+    world.proved();
+    let text = crate::world::sent(&world.messages());
+    for fact in
+        ["LGT-4711", "Never deploy it on Fridays", "Parquet because", "lighthouse is 2929 now"]
+    {
+        assert!(text.contains(fact), "{fact}\n{text}");
+    }
+    for line in text.lines().filter(|line| line.contains("1810")) {
+        assert!(line.contains("OUTDATED"), "a corrected fact is not asserted: {line}");
+    }
+}

@@ -198,9 +198,7 @@ impl World {
         plan: &Plan,
         answer: Option<(&str, AnswerEnd)>,
     ) -> Result<Vec<Summary>, Rejection> {
-        let sizes = self.policy.sizes(self.context, 0);
-        let writing =
-            Writing::prepare(plan, &self.rows, &self.generations, &self.policy, sizes).unwrap();
+        let writing = Writing::prepare(plan, &self.rows, &self.generations, &self.policy).unwrap();
         match answer {
             Some((text, end)) => writing.answered(text, end, Coverage::default()),
             None => {
