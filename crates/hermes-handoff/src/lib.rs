@@ -9,13 +9,31 @@
 //! that it is about; a build that had to do without its writer says so in every place where its
 //! result is seen; of a confidential lane nothing is stored or logged that was not scrubbed.
 
+mod build;
+pub mod capsule;
+mod deterministic;
 mod error;
+mod handoffs;
 pub mod lane;
+pub mod nightly;
+mod offer;
+mod policy;
+pub mod prepass;
 pub mod prompt;
+mod references;
+mod result;
+pub mod scrub;
 pub mod section;
 pub mod source;
 pub mod trigger;
 pub mod trim;
+mod validate;
 pub mod writer;
 
+pub use build::{Build, Confidential, LEAST_MESSAGES, build};
 pub use error::HandoffError;
+pub use handoffs::{Fix, Handoffs, Listed, Pending, Verified, WAITS_MILLIS};
+pub use offer::{CarriedOver, Offer, Start, carried_over, without_capsule};
+pub use policy::Policy;
+pub use result::{BuildResult, Status};
+pub use validate::Verdict;

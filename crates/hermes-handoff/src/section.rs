@@ -105,6 +105,7 @@ impl Body {
     }
 
     /// Applies `change` to each section's text.
+    #[must_use]
     pub fn map(&self, mut change: impl FnMut(Section, &str) -> String) -> Self {
         let mut out = Self::default();
         for section in Section::ALL {

@@ -1,12 +1,12 @@
 //! What a capsule is made from: the rows of a session that still stand, and its dialogue.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use hermes_compaction::views::{Class, classify};
 use hermes_core::{Lane, Origin, PartBody, Role, Row, Seq, SessionId, Standing};
 use hermes_home::redact::Redactor;
-use hermes_store::{SessionInfo, Store, StoreError};
+use hermes_store::{History, SessionInfo, Store, StoreError};
 
 /// Who speaks in the dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,26 +69,12 @@ impl Source {
             Err(StoreError::NotFound { .. } | StoreError::Deleted { .. }) => return Ok(None),
             Err(other) => return Err(other),
         };
-        let hidden: HashMap<Seq, bool> = match history.head {
-            Some(head) => classify(&history.rows, &history.generations, head, history.last_seq)
-                .map(|classes| {
-                    classes
-                        .into_iter()
-                        .map(|(seq, class)| (seq, class == Class::Hidden))
-                        .collect()
-                })
-                .unwrap_or_else(|error| {
-                    // A damaged history is no reason to lose the thread: all of it is read.
-                    tracing::warn!(session = %session, %error, "rows that were taken back cannot be told");
-                    HashMap::new()
-                }),
-            None => HashMap::new(),
-        };
+        let hidden = hidden_rows(session, &history);
         let rows = history
             .rows
             .into_iter()
             .filter(|row| row.standing == Standing::InOrder)
-            .filter(|row| !hidden.get(&row.seq).copied().unwrap_or(false))
+            .filter(|row| !hidden.contains(&row.seq))
             .collect();
         Ok(Some(Self::of_rows(&info, rows, redactor)))
     }
@@ -142,6 +128,23 @@ impl Source {
 
     pub(crate) fn has_row(&self, seq: Seq) -> bool {
         self.rows.binary_search_by_key(&seq, |row| row.seq).is_ok()
+    }
+}
+
+/// The rows that were taken back.
+fn hidden_rows(session: &SessionId, history: &History) -> HashSet<Seq> {
+    let Some(head) = history.head else { return HashSet::new() };
+    match classify(&history.rows, &history.generations, head, history.last_seq) {
+        Ok(classes) => classes
+            .into_iter()
+            .filter(|(_, class)| *class == Class::Hidden)
+            .map(|(seq, _)| seq)
+            .collect(),
+        Err(error) => {
+            // A damaged history is no reason to lose the thread: all of it is read.
+            tracing::warn!(session = %session, %error, "rows that were taken back cannot be told");
+            HashSet::new()
+        }
     }
 }
 

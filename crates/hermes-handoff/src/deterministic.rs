@@ -1,0 +1,210 @@
+//! The capsule without a model: the same five sections, put together from the rows.
+//!
+//! It quotes and counts; it understands nothing. Invariant: every line is what a row holds, with
+//! the row's number, or a carried-over line of the capsule before, marked as such.
+
+use std::fmt::Write as _;
+
+use hermes_compaction::Cue;
+use hermes_compaction::requests::{Request, Status, requests};
+use hermes_compaction::statements::{Chosen, Speaker as By, Statement, choose};
+use hermes_compaction::work::{Work, work};
+use hermes_core::Row;
+
+use crate::capsule::Limits;
+use crate::references;
+use crate::section::{Body, Section, words};
+use crate::source::{Source, Speaker};
+use crate::trigger;
+use crate::validate::quote;
+
+/// Tokens of statements and values to choose from the rows; a little more than fits.
+const STATEMENTS: u64 = 2_400;
+/// Characters of exact values in one line each.
+const VALUES_LINE: usize = 400;
+
+/// A line that may get in.
+struct Line {
+    /// Lower comes first when room is given out.
+    rank: u32,
+    /// Its place in its section.
+    place: usize,
+    section: Section,
+    text: String,
+}
+
+/// Puts a body together.
+pub(crate) fn body(source: &Source, previous: Option<&Body>, limits: Limits) -> Body {
+    let rows: Vec<&Row> = source.rows.iter().collect();
+    let mut asked = requests(&rows);
+    asked.retain(|request| trigger::requested(&request.text).is_none());
+    let chosen = choose(&rows, STATEMENTS);
+    let mut lines = Vec::new();
+    goals(&asked, &mut lines);
+    standing(source, &asked, &work(&rows), &mut lines);
+    statements(&chosen, &mut lines);
+    next(&asked, &mut lines);
+    carried(previous, &mut lines);
+    fill(&lines, limits)
+}
+
+fn push(lines: &mut Vec<Line>, rank: u32, section: Section, text: String) {
+    let place = lines.len();
+    lines.push(Line { rank, place, section, text });
+}
+
+fn goals(asked: &[Request], lines: &mut Vec<Line>) {
+    let Some(newest) = asked.last() else { return };
+    push(lines, 0, Section::WorkingOn, asked_line("Newest request", newest, 600));
+    if let Some(first) = asked.first().filter(|first| first.row != newest.row) {
+        push(lines, 1, Section::WorkingOn, asked_line("It began with", first, 400));
+    }
+}
+
+fn asked_line(what: &str, request: &Request, max: usize) -> String {
+    format!(
+        "- {what}: \"{}\" [r{}], {}",
+        quote(&request.text, max),
+        request.row,
+        became(request.status)
+    )
+}
+
+fn became(status: Status) -> String {
+    match status {
+        Status::Answered(row) => format!("answered [r{row}]"),
+        Status::Cancelled { by } => format!("taken back by the person [r{by}]"),
+        Status::Interrupted(row) => format!("the answer broke off [r{row}]"),
+        Status::Unanswered => "not answered".to_owned(),
+        Status::Running => "being worked on when the session ended".to_owned(),
+    }
+}
+
+fn standing(source: &Source, asked: &[Request], done: &Work, lines: &mut Vec<Line>) {
+    let exchanges = source.turns.iter().rev().take(6).enumerate();
+    for (age, turn) in exchanges.collect::<Vec<_>>().into_iter().rev() {
+        let who = match turn.speaker {
+            Speaker::Person => "person",
+            Speaker::Model => "model",
+        };
+        let max = if age < 2 { 400 } else { 160 };
+        let text = format!("- Near the end, {who}: \"{}\" [r{}]", quote(&turn.text, max), turn.row);
+        push(lines, if age < 2 { 2 } else { 6 }, Section::State, text);
+    }
+    for request in asked.iter().rev().skip(1) {
+        if !request.status.is_open() {
+            let text = asked_line("Asked", request, 120);
+            push(lines, 8, Section::State, text);
+        }
+    }
+    for line in done.lines(700) {
+        let pointer = ["- changed ", "- read ", "- skill ", "- project file "]
+            .iter()
+            .any(|start| line.starts_with(start));
+        let changed = line.starts_with("- changed ");
+        let section = if pointer { Section::Pointers } else { Section::State };
+        push(lines, if changed { 2 } else { 5 }, section, line);
+    }
+}
+
+fn statements(chosen: &Chosen, lines: &mut Vec<Line>) {
+    let (base, count) = (lines.len(), chosen.statements.len());
+    // The newest first when room is given out, the oldest first to read.
+    for (age, statement) in chosen.statements.iter().rev().enumerate() {
+        let (rank, section) = match statement.cue {
+            Cue::Correction | Cue::Rule | Cue::Decision => (3, Section::Decisions),
+            Cue::Open => (4, Section::Next),
+            Cue::Problem => (5, Section::State),
+            Cue::None => (6, Section::Pointers),
+        };
+        // What the model proposes binds less than what the person says.
+        let rank = rank + u32::from(statement.speaker != By::Person && rank > 3);
+        let place = base + count - age;
+        lines.push(Line { rank, place, section, text: said(statement) });
+    }
+    let mut line = String::new();
+    for value in &chosen.values {
+        let piece = format!("{} [r{}]", value.text, value.row);
+        if line.len() + piece.len() > VALUES_LINE {
+            push(lines, 7, Section::Pointers, std::mem::take(&mut line));
+        }
+        line.push_str(if line.is_empty() { "- Values: " } else { "; " });
+        line.push_str(&piece);
+    }
+    if !line.is_empty() {
+        push(lines, 7, Section::Pointers, line);
+    }
+}
+
+fn said(statement: &Statement) -> String {
+    let mut out =
+        format!("- {}: {} [r{}]", statement.speaker.as_str(), statement.text, statement.row);
+    if !statement.replaces.is_empty() {
+        let rows: Vec<String> = statement.replaces.iter().map(|row| format!("r{row}")).collect();
+        let _ = write!(out, " (in place of {})", rows.join(", "));
+    }
+    out
+}
+
+fn next(asked: &[Request], lines: &mut Vec<Line>) {
+    let open: Vec<&Request> = asked.iter().filter(|request| request.status.is_open()).collect();
+    for (age, request) in open.iter().rev().enumerate() {
+        let max = if age == 0 { 400 } else { 200 };
+        push(lines, 1 + u32::from(age > 3) * 3, Section::Next, asked_line("Open", request, max));
+    }
+    if open.is_empty()
+        && let Some(newest) = asked.last()
+    {
+        let text = asked_line("No request is open; the newest was", newest, 200);
+        push(lines, 1, Section::Next, text);
+    }
+}
+
+/// What the capsule before decided and left open. Its row numbers are another session's.
+fn carried(previous: Option<&Body>, lines: &mut Vec<Line>) {
+    let Some(previous) = previous else { return };
+    for (section, rank) in [(Section::Decisions, 5), (Section::Next, 7), (Section::Pointers, 8)] {
+        for line in previous.get(section).lines().filter(|line| line.trim().len() > 3) {
+            let (text, _) = references::keep(line, |_| false);
+            let text = text.trim_start_matches(['-', ' ']).trim();
+            let text = text.trim_start_matches(CARRIED.trim_start_matches("- "));
+            push(lines, rank, section, format!("{CARRIED}{}", quote(text, 240)));
+        }
+    }
+}
+
+const CARRIED: &str = "- From the capsule before: ";
+
+/// Gives the room to the lines by rank, then puts them in order.
+fn fill(lines: &[Line], limits: Limits) -> Body {
+    let mut order: Vec<usize> = (0..lines.len()).collect();
+    order.sort_by_key(|index| lines[*index].rank);
+    // The headings are part of both limits.
+    let frame = Body::default().render();
+    let mut left_chars = limits.chars.saturating_sub(frame.chars().count());
+    let mut left_words = limits.words.saturating_sub(words(&frame));
+    let mut taken = vec![false; lines.len()];
+    let mut seen = std::collections::HashSet::new();
+    for index in order {
+        let text = &lines[index].text;
+        let (chars, count) = (text.chars().count() + 1, words(text));
+        if chars <= left_chars && count <= left_words && seen.insert(text.as_str()) {
+            left_chars -= chars;
+            left_words -= count;
+            taken[index] = true;
+        }
+    }
+    let mut body = Body::default();
+    for section in Section::ALL {
+        let mut kept: Vec<&Line> = lines
+            .iter()
+            .zip(&taken)
+            .filter(|(line, taken)| **taken && line.section == section)
+            .map(|(line, _)| line)
+            .collect();
+        kept.sort_by_key(|line| line.place);
+        let kept: Vec<&str> = kept.into_iter().map(|line| line.text.as_str()).collect();
+        body.set(section, &kept.join("\n"));
+    }
+    body
+}

@@ -1,0 +1,487 @@
+//! The handoffs folder beside the store: a capsule's text and the note that it is pending.
+//!
+//! The store is the authority on what has become of a capsule; the file is the authority on its
+//! text until it is delivered. Invariants: a pending note is removed only by whoever sees in the
+//! store that its capsule is settled, or by a person, and the two are told apart because the store
+//! knows whether the note was ever written; every step can be cut off and is finished by
+//! [`Handoffs::reconcile`] or by the next offer; files are changed under one lock.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermes_core::{Digest, Env, Lane};
+use hermes_home::FileLock;
+use hermes_home::fsio::{self, Privacy};
+use hermes_store::{CapsuleRecord, CapsuleState, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::capsule::Facts;
+use crate::section::{self, Body};
+use crate::{HandoffError, lane};
+
+/// How long the folder's lock is waited for. It is held for a few file operations.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// Bytes that are read of a file.
+const READ_LIMIT: u64 = 1 << 20;
+/// Milliseconds for which a capsule waits.
+pub const WAITS_MILLIS: i64 = 36 * 3600 * 1000;
+/// The file that makes every lane confidential.
+const CONFIDENTIAL_FILE: &str = "CONFIDENTIAL";
+
+/// The note beside a capsule that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// When it was built.
+    pub at: String,
+    /// The lane's key; in a confidential lane what stands for it.
+    pub lane: Option<String>,
+    /// The session it is about.
+    pub session_id: String,
+    /// How the build went.
+    pub status: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// Digest of the text as it was written.
+    pub digest: Digest,
+    /// The capsule's id.
+    pub capsule: String,
+}
+
+/// What a reconciliation did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fix {
+    /// The capsule.
+    pub capsule: String,
+    /// What was done.
+    pub what: &'static str,
+}
+
+/// The handoffs of one home.
+#[derive(Clone)]
+pub struct Handoffs {
+    pub(crate) store: Store,
+    folder: PathBuf,
+    pub(crate) env: Arc<dyn Env>,
+}
+
+impl Handoffs {
+    /// The handoffs in `folder` (the home's `handoffs_dir`). Nothing is touched yet.
+    pub fn new(store: Store, folder: impl Into<PathBuf>, env: Arc<dyn Env>) -> Self {
+        Self { store, folder: folder.into(), env }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether the rules for confidential lanes hold: by `HANDOFF_CONFIDENTIAL`, whose value is
+    /// given, or by a file `CONFIDENTIAL` in the folder.
+    pub fn is_confidential(&self, variable: Option<&str>) -> bool {
+        let on = variable.map(str::trim).is_some_and(|value| {
+            !matches!(value.to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off")
+        });
+        // What cannot be looked at counts as confidential.
+        on || self.folder.join(CONFIDENTIAL_FILE).try_exists().unwrap_or(true)
+    }
+
+    /// Whether a capsule of this lane is being built, in any process.
+    pub fn is_building(&self, lane: &Lane) -> bool {
+        [false, true].into_iter().any(|confidential| {
+            let path = self.build_lock_path(&lane::stem(lane, confidential));
+            path.exists() && FileLock::acquire(&path, Duration::ZERO).is_err()
+        })
+    }
+
+    /// The capsule's file.
+    pub fn capsule_path(&self, record: &CapsuleRecord) -> PathBuf {
+        self.capsule_file(&stem_of(record))
+    }
+
+    /// The note that it is pending.
+    pub fn pending_path(&self, record: &CapsuleRecord) -> PathBuf {
+        self.pending_file(&stem_of(record))
+    }
+
+    fn capsule_file(&self, stem: &str) -> PathBuf {
+        self.folder.join(format!("handoff-{stem}.md"))
+    }
+
+    fn pending_file(&self, stem: &str) -> PathBuf {
+        self.folder.join(format!("pending-{stem}.json"))
+    }
+
+    fn build_lock_path(&self, stem: &str) -> PathBuf {
+        self.folder.join(format!(".build-{stem}.lock"))
+    }
+
+    /// Begins a build; None while another is running.
+    pub(crate) fn begin(&self, stem: &str) -> Result<Option<FileLock>, HandoffError> {
+        self.ensure_folder()?;
+        let path = self.build_lock_path(stem);
+        match FileLock::acquire(&path, Duration::ZERO) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(HandoffError::io(path)(error)),
+        }
+    }
+
+    fn ensure_folder(&self) -> Result<(), HandoffError> {
+        fsio::create_private_dir(&self.folder).map_err(HandoffError::io(&self.folder))
+    }
+
+    pub(crate) fn lock(&self) -> Result<FileLock, HandoffError> {
+        self.ensure_folder()?;
+        let path = self.folder.join(".files.lock");
+        FileLock::acquire(&path, LOCK_WAIT).map_err(HandoffError::io(path))
+    }
+
+    /// Writes the files of a pending capsule and notes it. `lock` proves that nobody else does.
+    pub(crate) fn publish(
+        &self,
+        record: &CapsuleRecord,
+        _lock: &FileLock,
+    ) -> Result<(), HandoffError> {
+        // Without its text it was settled meanwhile.
+        let Some(text) = self.store.capsule_text(&record.id)? else { return Ok(()) };
+        write(&self.capsule_path(record), text.as_bytes())?;
+        self.write_note(record)?;
+        if !self.store.capsule_published(&record.id)? {
+            self.remove_note(record)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write_note(&self, record: &CapsuleRecord) -> Result<(), HandoffError> {
+        let lane = record.lane.as_ref().map(|lane| {
+            if record.confidential { lane::stem(lane, true) } else { lane.key().to_owned() }
+        });
+        let pending = Pending {
+            at: record.created_at.to_string(),
+            lane,
+            session_id: record.session.to_string(),
+            status: record.status.clone(),
+            reason: record.reason.clone(),
+            digest: record.digest,
+            capsule: record.id.clone(),
+        };
+        let path = self.pending_path(record);
+        let json = serde_json::to_string_pretty(&pending)
+            .map_err(|error| HandoffError::io(&path)(io::Error::other(error)))?;
+        write(&path, format!("{json}\n").as_bytes())
+    }
+
+    /// The note of the capsule's lane; None if there is none.
+    fn note(&self, record: &CapsuleRecord) -> Option<Note> {
+        read_note(&self.pending_path(record))
+    }
+
+    /// Removes the note if it is this capsule's.
+    pub(crate) fn remove_note(&self, record: &CapsuleRecord) -> Result<(), HandoffError> {
+        let is_its =
+            matches!(self.note(record), Some(Note::Ours(note)) if note.capsule == record.id);
+        if is_its { remove(&self.pending_path(record)) } else { Ok(()) }
+    }
+
+    /// Removes what is left of a settled capsule. Its text goes unless it is the lane's archive.
+    fn remove_files(&self, record: &CapsuleRecord) -> Result<(), HandoffError> {
+        match self.note(record) {
+            Some(Note::Ours(note)) if note.capsule != record.id => return Ok(()),
+            Some(Note::Ours(_)) => remove(&self.pending_path(record))?,
+            Some(Note::Foreign) => return Ok(()),
+            None => {}
+        }
+        // A newer capsule of the lane may stand there already.
+        let newer = match &record.lane {
+            Some(lane) => self.store.pending_capsule(lane)?.is_some(),
+            None => false,
+        };
+        if newer { Ok(()) } else { remove(&self.capsule_path(record)) }
+    }
+
+    /// The text as it stands in the file; the stored one if there is no file.
+    pub(crate) fn text(&self, record: &CapsuleRecord) -> Result<Option<String>, HandoffError> {
+        let path = self.capsule_path(record);
+        match fsio::read_text(&path, READ_LIMIT) {
+            Ok(read) => Ok(Some(read.text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(self.store.capsule_text(&record.id)?)
+            }
+            Err(error) => Err(HandoffError::io(path)(error)),
+        }
+    }
+
+    /// The sections of the lane's last capsule, whatever became of it, as far as its file is there.
+    pub(crate) fn previous(&self, lane: &Lane, confidential: bool) -> Option<Body> {
+        let path = self.capsule_file(&lane::stem(lane, confidential));
+        let text = fsio::read_text(&path, READ_LIMIT).ok()?.text;
+        let read = section::read(&text);
+        (read.is_whole() && read.body.content_chars() > 0).then_some(read.body)
+    }
+
+    /// Settles a pending capsule as no longer wanted and removes its files. Returns whether it was
+    /// pending.
+    ///
+    /// # Errors
+    /// If the store or the folder cannot be written.
+    pub fn discard(&self, record: &CapsuleRecord, why: &str) -> Result<bool, HandoffError> {
+        let _lock = self.lock()?;
+        let was = self.store.settle_capsule(&record.id, CapsuleState::Discarded, why)?;
+        if was {
+            self.remove_files(record)?;
+        }
+        Ok(was)
+    }
+
+    /// Settles overdue capsules and removes their files, unread.
+    ///
+    /// # Errors
+    /// If the store or the folder cannot be written.
+    pub fn expire(&self) -> Result<Vec<CapsuleRecord>, HandoffError> {
+        let expired = self.store.expire_capsules()?;
+        if !expired.is_empty() {
+            let _lock = self.lock()?;
+            for record in &expired {
+                tracing::info!(capsule = %record.id, "a capsule was not fetched in time and is deleted");
+                self.remove_files(record)?;
+            }
+        }
+        Ok(expired)
+    }
+
+    /// A capsule is delivered: its note goes. To be called after the commit; if it is not, the next
+    /// reconciliation does it.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub fn delivered(&self, capsule: &str) -> Result<(), HandoffError> {
+        let Some(record) = self.store.capsule(capsule)? else { return Ok(()) };
+        if record.state == CapsuleState::Delivered {
+            let _lock = self.lock()?;
+            self.remove_note(&record)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a pending capsule may still be given, its files brought in order on the way; settles
+    /// one that a person took back by removing its note.
+    pub(crate) fn settle_in(&self, record: &CapsuleRecord) -> Result<bool, HandoffError> {
+        let lock = self.lock()?;
+        // What was read before the lock may be old.
+        let Some(record) = self.store.capsule(&record.id)? else { return Ok(false) };
+        if record.state != CapsuleState::Pending {
+            return Ok(false);
+        }
+        self.in_order(&record, &lock).map(|fix| fix != Some(TAKEN_BACK))
+    }
+
+    fn in_order(
+        &self,
+        record: &CapsuleRecord,
+        lock: &FileLock,
+    ) -> Result<Option<&'static str>, HandoffError> {
+        if !record.published {
+            self.publish(record, lock)?;
+            return Ok(Some("its files were missing and are written"));
+        }
+        match self.note(record) {
+            Some(Note::Ours(note)) if note.capsule == record.id => Ok(None),
+            // Damaged, or of a capsule that is settled: this one's is written again.
+            Some(_) => {
+                self.write_note(record)?;
+                Ok(Some("its note was another's and is written again"))
+            }
+            None => {
+                let why = "its note was removed by hand";
+                self.store.settle_capsule(&record.id, CapsuleState::Discarded, why)?;
+                Ok(Some(TAKEN_BACK))
+            }
+        }
+    }
+
+    /// Brings store and folder into agreement after any crash.
+    ///
+    /// # Errors
+    /// If the store or the folder cannot be read or written; what was done until then holds.
+    pub fn reconcile(&self) -> Result<Vec<Fix>, HandoffError> {
+        let mut fixes: Vec<Fix> = self
+            .expire()?
+            .into_iter()
+            .map(|record| Fix { capsule: record.id, what: "its time was over" })
+            .collect();
+        if !self.folder.exists() && self.store.capsules(Some(CapsuleState::Pending))?.is_empty() {
+            return Ok(fixes);
+        }
+        let lock = self.lock()?;
+        for note in self.notes()? {
+            let Some(record) = self.store.capsule(&note.capsule)? else { continue };
+            let what = match record.state {
+                CapsuleState::Pending => continue,
+                CapsuleState::Delivered | CapsuleState::Superseded => {
+                    self.remove_note(&record)?;
+                    "its note is removed, as it is settled"
+                }
+                CapsuleState::Expired | CapsuleState::Discarded => {
+                    self.remove_files(&record)?;
+                    "its files are removed, as it is settled"
+                }
+            };
+            fixes.push(Fix { capsule: record.id, what });
+        }
+        for record in self.store.capsules(Some(CapsuleState::Pending))? {
+            if let Some(what) = self.in_order(&record, &lock)? {
+                fixes.push(Fix { capsule: record.id, what });
+            }
+        }
+        Ok(fixes)
+    }
+
+    /// The notes of this program in the folder.
+    fn notes(&self) -> Result<Vec<Pending>, HandoffError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(HandoffError::io(&self.folder)(error)),
+        };
+        Ok(entries
+            .flatten()
+            .filter(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name.starts_with("pending-") && name.ends_with(".json")
+            })
+            .filter_map(|entry| match read_note(&entry.path()) {
+                Some(Note::Ours(note)) => Some(note),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// Finds a capsule: by id, unique beginning of an id, `latest`, or the key of its lane.
+    ///
+    /// # Errors
+    /// [`HandoffError::NotFound`].
+    pub fn resolve(&self, reference: &str) -> Result<CapsuleRecord, HandoffError> {
+        if let Some(found) = self.store.capsule(reference)? {
+            return Ok(found);
+        }
+        let all = self.store.capsules(None)?;
+        let mut fitting = all.into_iter().filter(|record| {
+            reference == "latest"
+                || (reference.len() >= 3 && record.id.starts_with(reference))
+                || record.session.as_str() == reference
+                || record.lane.as_ref().is_some_and(|lane| lane.key() == reference)
+        });
+        // The newest comes first.
+        fitting.next().ok_or_else(|| HandoffError::NotFound { reference: reference.to_owned() })
+    }
+
+    /// All capsules with their facts, the newest first.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn list(&self) -> Result<Vec<Listed>, HandoffError> {
+        let listed = |record: CapsuleRecord| Listed {
+            path: self.capsule_path(&record).exists().then(|| self.capsule_path(&record)),
+            facts: serde_json::from_str(&record.facts).ok(),
+            record,
+        };
+        Ok(self.store.capsules(None)?.into_iter().map(listed).collect())
+    }
+
+    /// The text of a capsule: the file's if it is (or was the last) of its lane, else the stored
+    /// one; None once both are gone.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn show(&self, record: &CapsuleRecord) -> Result<Option<String>, HandoffError> {
+        let newest = match &record.lane {
+            Some(lane) => self
+                .store
+                .capsules(None)?
+                .into_iter()
+                .find(|other| other.lane.as_ref() == Some(lane))
+                .is_none_or(|newest| newest.id == record.id),
+            None => true,
+        };
+        if newest { self.text(record) } else { Ok(self.store.capsule_text(&record.id)?) }
+    }
+
+    /// Holds a capsule's text against what the store knows of it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn verify(&self, record: &CapsuleRecord) -> Result<Verified, HandoffError> {
+        let Some(text) = self.show(record)? else { return Ok(Verified::Gone) };
+        let read = section::read(&text);
+        Ok(if Digest::of(&text) == record.digest {
+            Verified::AsWritten
+        } else if read.is_whole() {
+            Verified::Edited
+        } else {
+            Verified::EditedBeyondForm
+        })
+    }
+}
+
+/// The outcome that takes a capsule out of delivery.
+const TAKEN_BACK: &str = "it was taken back: its note was removed by hand";
+
+/// A capsule in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listed {
+    /// What the store knows.
+    pub record: CapsuleRecord,
+    /// What its builder kept; None if that cannot be read.
+    pub facts: Option<Facts>,
+    /// Its file, if there is one.
+    pub path: Option<PathBuf>,
+}
+
+/// How a capsule's text compares with what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verified {
+    /// Byte for byte.
+    AsWritten,
+    /// A person changed it; its sections are there.
+    Edited,
+    /// A person changed it; its sections are not all there. It is delivered as it stands.
+    EditedBeyondForm,
+    /// There is no text any more.
+    Gone,
+}
+
+/// What stands for a capsule in the names of its files.
+pub(crate) fn stem_of(record: &CapsuleRecord) -> String {
+    match &record.lane {
+        Some(lane) => lane::stem(lane, record.confidential),
+        None => lane::stem_of_id(&record.id),
+    }
+}
+
+enum Note {
+    Ours(Pending),
+    /// Another program's, or damaged.
+    Foreign,
+}
+
+fn read_note(path: &Path) -> Option<Note> {
+    let text = fsio::read_text(path, READ_LIMIT).ok()?.text;
+    Some(serde_json::from_str(&text).map_or(Note::Foreign, Note::Ours))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), HandoffError> {
+    fsio::write_atomic(path, bytes, Privacy::Private).map_err(HandoffError::io(path))
+}
+
+fn remove(path: &Path) -> Result<(), HandoffError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(HandoffError::io(path)(error)),
+    }
+}

@@ -1,0 +1,196 @@
+//! The nightly closer: which conversations get a capsule while nobody is there, and the report.
+//!
+//! Pure: the caller builds and closes. Invariants: one capsule for a conversation, from its newest
+//! session; the capsule comes before the close, and without one nothing is closed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use hermes_core::{SessionId, Timestamp};
+use hermes_store::SessionInfo;
+use serde::Serialize;
+
+use crate::result::{BuildResult, Status};
+
+/// Which sessions come into question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// At least this many messages.
+    pub least_messages: u64,
+    /// Active within this many milliseconds.
+    pub active_within_millis: i64,
+    /// At most this many builds. One night's number is for all profiles together.
+    pub most: usize,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { least_messages: 6, active_within_millis: 3 * 24 * 3600 * 1000, most: 40 }
+    }
+}
+
+/// A conversation that gets a capsule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Planned {
+    /// Its newest session.
+    pub session: SessionId,
+    /// Its older sessions that are still open, closed alongside.
+    pub alongside: Vec<SessionId>,
+}
+
+/// Why a session gets none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skipped {
+    /// It is closed.
+    Closed,
+    /// It is a scheduled one.
+    Scheduled,
+    /// It is a delegated child.
+    Delegated,
+    /// It has too few messages.
+    TooShort,
+    /// It was not active lately.
+    Idle,
+    /// A capsule about it waits already.
+    HasCapsule,
+    /// The night's number is used up.
+    OverLimit,
+}
+
+/// The plan of a night.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NightPlan {
+    /// What is built, the most recently active first.
+    pub builds: Vec<Planned>,
+    /// What is not, and why.
+    pub skipped: Vec<(SessionId, Skipped)>,
+}
+
+/// Whether a session is the scheduler's, by its surface or its name.
+pub fn is_scheduled(info: &SessionInfo) -> bool {
+    info.source == "cron" || info.id.as_str().starts_with("cron_")
+}
+
+/// Plans a night. `waiting` are sessions about which a capsule is pending.
+pub fn select(
+    sessions: &[SessionInfo],
+    waiting: &BTreeSet<SessionId>,
+    now: Timestamp,
+    terms: Terms,
+) -> NightPlan {
+    let mut plan = NightPlan::default();
+    let mut lanes: BTreeMap<String, Vec<&SessionInfo>> = BTreeMap::new();
+    for info in sessions {
+        let delegate = matches!(info.parent, Some((_, hermes_store::ParentKind::Delegate)));
+        let why = if info.ended_at.is_some() || info.archived {
+            Skipped::Closed
+        } else if is_scheduled(info) {
+            Skipped::Scheduled
+        } else if delegate {
+            Skipped::Delegated
+        } else {
+            // A session without a lane is a conversation of its own.
+            let lane = match &info.lane {
+                Some(lane) => format!("lane {}", lane.key()),
+                None => format!("session {}", info.id),
+            };
+            lanes.entry(lane).or_default().push(info);
+            continue;
+        };
+        plan.skipped.push((info.id.clone(), why));
+    }
+    let mut fitting: Vec<(Timestamp, Planned)> = Vec::new();
+    for mut of_lane in lanes.into_values() {
+        of_lane.sort_by_key(|info| (info.last_activity_at, info.started_at));
+        let Some(newest) = of_lane.pop() else { continue };
+        let why = if waiting.contains(&newest.id) {
+            Skipped::HasCapsule
+        } else if newest.message_count < terms.least_messages {
+            Skipped::TooShort
+        } else if now.millis_since(newest.last_activity_at) > terms.active_within_millis {
+            Skipped::Idle
+        } else {
+            let alongside = of_lane.iter().map(|info| info.id.clone()).collect();
+            let planned = Planned { session: newest.id.clone(), alongside };
+            fitting.push((newest.last_activity_at, planned));
+            continue;
+        };
+        plan.skipped.push((newest.id.clone(), why));
+    }
+    fitting.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.session.cmp(&b.1.session)));
+    for (index, (_, planned)) in fitting.into_iter().enumerate() {
+        if index < terms.most {
+            plan.builds.push(planned);
+        } else {
+            plan.skipped.push((planned.session, Skipped::OverLimit));
+        }
+    }
+    plan
+}
+
+/// Whether a session is closed after a build of this status: a fallback counts, a failure leaves it
+/// open, because losing the thread is worse than a large context.
+pub const fn closes(status: Status) -> bool {
+    status.is_built()
+}
+
+/// What a night came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NightReport {
+    /// One for each conversation.
+    pub lines: Vec<NightLine>,
+    /// Builds by status.
+    pub counts: BTreeMap<&'static str, usize>,
+}
+
+/// What became of one conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NightLine {
+    /// The profile.
+    pub profile: String,
+    /// The build.
+    pub result: BuildResult,
+    /// Sessions that were closed.
+    pub closed: Vec<SessionId>,
+}
+
+impl NightReport {
+    /// Adds a build.
+    pub fn add(&mut self, profile: &str, result: BuildResult, closed: Vec<SessionId>) {
+        *self.counts.entry(result.status.word()).or_default() += 1;
+        self.lines.push(NightLine { profile: profile.to_owned(), result, closed });
+    }
+
+    /// 0 if every capsule was written by a model (or none was due), 3 if one was made without, 1 if
+    /// one could not be made at all.
+    pub fn exit_code(&self) -> u8 {
+        self.lines.iter().map(|line| line.result.status).fold(0, |code, status| {
+            match (code, status.exit_code()) {
+                (1, _) | (_, 1) => 1,
+                (3, _) | (_, 3) => 3,
+                _ => 0,
+            }
+        })
+    }
+
+    /// The report for a person.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for NightLine { profile, result, closed } in &self.lines {
+            let lane = result.lane.as_deref().unwrap_or("(no lane)");
+            let _ = write!(out, "{} {profile} {lane} {}", result.status.word(), result.session_id);
+            let _ = write!(out, ": {} messages, {} closed", result.messages, closed.len());
+            if let Some(reason) = &result.reason {
+                let _ = write!(out, ", {reason}");
+            }
+            out.push('\n');
+        }
+        let counts: Vec<String> =
+            self.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let counts =
+            if counts.is_empty() { "nothing was due".to_owned() } else { counts.join(", ") };
+        let _ = writeln!(out, "{counts}");
+        out
+    }
+}

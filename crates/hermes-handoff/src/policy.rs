@@ -1,0 +1,56 @@
+//! What the settings say about handing over.
+
+use hermes_home::Config;
+use hermes_home::yaml::Datum;
+
+use crate::prepass::{NoPrepass, Prepass, Recency};
+
+/// The plugin that takes over when it is enabled.
+const PLUGIN: &str = "hermes-handoff";
+
+/// What the settings say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether the built-in handoff is in charge of trigger, command and delivery.
+    pub active: bool,
+    /// Whether a session is closed once its capsule is written.
+    pub close: bool,
+    /// Whether capsules are given to the next session.
+    pub inject: bool,
+    /// Whether turns are marked first.
+    pub prepass: bool,
+}
+
+impl Policy {
+    /// From the settings.
+    pub fn of(config: &Config) -> Self {
+        let plugins = &config.plugins;
+        let named = |list: &[String]| list.iter().any(|name| name == PLUGIN);
+        let plugin = named(&plugins.enabled) && !named(&plugins.disabled);
+        let settings = entry(&plugins.entries, PLUGIN).and_then(|of| entry(of, "settings"));
+        let inject = settings.and_then(|of| entry(of, "inject"));
+        Self {
+            active: !plugin,
+            close: config.handoff.close,
+            inject: config.handoff.inject && !matches!(inject, Some(Datum::Bool(false))),
+            prepass: config.handoff.prepass,
+        }
+    }
+
+    /// Whether a first turn asks for a capsule.
+    pub const fn delivers(self) -> bool {
+        self.active && self.inject
+    }
+
+    /// The marking pass.
+    pub fn pass(self) -> Box<dyn Prepass> {
+        if self.prepass { Box::new(Recency::default()) } else { Box::new(NoPrepass) }
+    }
+}
+
+fn entry<'a>(datum: &'a Datum, key: &str) -> Option<&'a Datum> {
+    match datum {
+        Datum::Map(pairs) => pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+        _ => None,
+    }
+}

@@ -1,0 +1,229 @@
+//! Names of people: those that the session gives, and those that its words introduce.
+
+use std::collections::BTreeSet;
+
+/// Words that introduce a name. `+` stands for a space.
+const INTRODUCE: [&str; 21] = [
+    "my name is",
+    "name is",
+    "i am",
+    "i'm",
+    "this is",
+    "call me",
+    "named",
+    "signed by",
+    "contact",
+    "client",
+    "patient",
+    "customer",
+    "colleague",
+    "ich heiße",
+    "mein name ist",
+    "ich bin",
+    "je m'appelle",
+    "je suis",
+    "me llamo",
+    "mi nombre es",
+    "mi chiamo",
+];
+
+/// Titles in front of a name.
+const TITLES: [&str; 16] = [
+    "mr", "mrs", "ms", "miss", "dr", "prof", "sir", "herr", "frau", "m", "mme", "monsieur",
+    "madame", "señor", "señora", "don",
+];
+
+/// Parts of names that are ordinary words as well.
+const PARTICLES: [&str; 22] = [
+    "van", "von", "der", "den", "de", "del", "della", "di", "da", "la", "le", "el", "bin", "ibn",
+    "al", "the", "and", "und", "y", "of", "zu", "mr",
+];
+
+/// Capitalised words that are no names.
+const COMMON: [&str; 30] = [
+    "i", "the", "a", "an", "it", "we", "you", "he", "she", "they", "my", "our", "your", "this",
+    "that", "ok", "yes", "no", "not", "and", "or", "but", "in", "on", "at", "please", "thanks",
+    "noted", "done", "here",
+];
+
+/// Most words of a name that is introduced.
+const MOST: usize = 4;
+
+/// The names that a text introduces: behind `my name is` and its like, behind titles, and pairs of
+/// capitalised words inside a sentence.
+pub fn declared_names(text: &str) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for line in text.lines() {
+        let words: Vec<Word<'_>> = words(line);
+        for at in 0..words.len() {
+            if introduced(&words, at) || titled(&words, at) {
+                take_run(&words, at, 1, &mut names);
+            } else if !words[at].opens {
+                take_run(&words, at, 2, &mut names);
+            }
+        }
+    }
+    names.into_iter().collect()
+}
+
+/// Adds the run of capitalised words that begins at `at`, if it has at least `fewest`.
+fn take_run(words: &[Word<'_>], at: usize, fewest: usize, names: &mut BTreeSet<String>) {
+    let run: Vec<&str> = words[at..]
+        .iter()
+        .take(MOST + 1)
+        .enumerate()
+        .take_while(|(nth, word)| {
+            (*nth == 0 || !word.opens)
+                && (looks_like_a_name(word.text) || (*nth > 0 && is_particle(word.text)))
+        })
+        .map(|(_, word)| word.text)
+        .collect();
+    let run: Vec<&str> = match run.iter().rposition(|word| looks_like_a_name(word)) {
+        Some(last) => run[..=last].to_vec(),
+        None => return,
+    };
+    if run.len() >= fewest {
+        names.insert(run.join(" "));
+    }
+}
+
+struct Word<'a> {
+    text: &'a str,
+    /// Whether a sentence or a clause begins with it.
+    opens: bool,
+}
+
+fn words(line: &str) -> Vec<Word<'_>> {
+    let mut all = Vec::new();
+    let mut opens = true;
+    for token in line.split_whitespace() {
+        let text = token.trim_matches(|c: char| !c.is_alphanumeric());
+        if text.is_empty() {
+            opens |= token.ends_with(['.', '!', '?', ':', '-', '*']);
+            continue;
+        }
+        all.push(Word { text, opens });
+        // A title's stop ends no sentence.
+        opens = token.ends_with(['.', '!', '?', ':', ',', ';']) && !is_title(text);
+    }
+    all
+}
+
+fn is_title(word: &str) -> bool {
+    TITLES.contains(&word.to_lowercase().as_str())
+}
+
+fn is_particle(word: &str) -> bool {
+    PARTICLES.contains(&word)
+}
+
+/// Capitalised, or in a script without capitals.
+fn looks_like_a_name(word: &str) -> bool {
+    let mut characters = word.chars();
+    let Some(first) = characters.next() else { return false };
+    let capital = first.is_uppercase() && word.chars().count() >= 2;
+    let caseless = first.is_alphabetic() && !first.is_lowercase() && !first.is_uppercase();
+    (capital || caseless)
+        && word.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’' | '-' | '.'))
+        && !COMMON.contains(&word.to_lowercase().as_str())
+}
+
+fn introduced(words: &[Word<'_>], at: usize) -> bool {
+    INTRODUCE.iter().any(|phrase| {
+        let phrase: Vec<&str> = phrase.split(' ').collect();
+        at >= phrase.len()
+            && phrase
+                .iter()
+                .zip(&words[at - phrase.len()..at])
+                .all(|(wanted, word)| word.text.to_lowercase().replace('’', "'") == *wanted)
+    })
+}
+
+fn titled(words: &[Word<'_>], at: usize) -> bool {
+    at > 0 && is_title(words[at - 1].text)
+}
+
+/// Takes names, and each telling part of them, out of a text.
+pub(super) fn take(text: &str, names: &[String]) -> String {
+    let mut parts: BTreeSet<String> = BTreeSet::new();
+    let mut caseless: Vec<&str> = Vec::new();
+    for name in names {
+        let has_case = name.chars().any(|c| c.is_lowercase() || c.is_uppercase());
+        if !has_case {
+            caseless.push(name);
+            continue;
+        }
+        for part in name.split(|c: char| !c.is_alphabetic()).filter(|part| !part.is_empty()) {
+            let lower = fold(part);
+            if lower.chars().count() >= 2 && !is_particle(&lower) && !is_mark(&lower) {
+                parts.insert(lower);
+            }
+        }
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut word = String::new();
+    let flush = |word: &mut String, out: &mut String| {
+        if !word.is_empty() {
+            out.push_str(if parts.contains(&fold(word)) { MARK } else { word });
+            word.clear();
+        }
+    };
+    for character in text.chars() {
+        if character.is_alphabetic() {
+            word.push(character);
+        } else {
+            flush(&mut word, &mut out);
+            out.push(character);
+        }
+    }
+    flush(&mut word, &mut out);
+    for name in caseless {
+        let bare: String = name.split_whitespace().collect();
+        for form in [name, bare.as_str()] {
+            if !form.is_empty() {
+                out = out.replace(form, MARK);
+            }
+        }
+    }
+    out
+}
+
+const MARK: &str = "[name]";
+
+/// Words of the marks themselves, which would be taken out of themselves for ever.
+fn is_mark(word: &str) -> bool {
+    matches!(
+        word,
+        "name"
+            | "number"
+            | "file"
+            | "link"
+            | "address"
+            | "phone"
+            | "card"
+            | "removed"
+            | "bank"
+            | "account"
+            | "mail"
+    )
+}
+
+/// Small letters without the accents that are often left out.
+fn fold(word: &str) -> String {
+    word.chars()
+        .flat_map(char::to_lowercase)
+        .map(|c| match c {
+            'á' | 'à' | 'â' | 'ä' | 'ã' | 'å' => 'a',
+            'é' | 'è' | 'ê' | 'ë' => 'e',
+            'í' | 'ì' | 'î' | 'ï' => 'i',
+            'ó' | 'ò' | 'ô' | 'ö' | 'õ' | 'ø' => 'o',
+            'ú' | 'ù' | 'û' | 'ü' => 'u',
+            'ñ' => 'n',
+            'ç' => 'c',
+            'ł' => 'l',
+            'š' => 's',
+            'ž' => 'z',
+            other => other,
+        })
+        .collect()
+}
