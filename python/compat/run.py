@@ -268,7 +268,7 @@ def call_differences(wanted: dict[str, Any], got: dict[str, Any]) -> tuple[int, 
             continue
         here = found.pop(0)
         compared += 1
-        left = shape(call.get("result", call.get("error", "")), call.get("result_type"))
+        left = shape(call.get("result", call.get("exception", "")), call.get("result_type"))
         right = shape(here.get("result", here.get("error", "")), here.get("result_type"))
         if left == right:
             agree += 1

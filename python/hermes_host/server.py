@@ -132,7 +132,7 @@ class Server:
         began = time.perf_counter()
         try:
             kwargs = entry.shape(len(args)).pick(payload) if payload else {}
-            if "chain" in params:
+            if params.get("chain"):
                 kwargs["next_call"] = self._next_call(params["chain"])
             with runtime.bound(call):
                 value = entry.call(*args, **kwargs)

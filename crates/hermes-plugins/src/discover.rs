@@ -175,6 +175,19 @@ pub struct EntryPoint {
     pub summary: String,
 }
 
+impl EntryPoint {
+    /// A name without a package.
+    pub(crate) fn bare(name: &str) -> Self {
+        Self {
+            group: String::new(),
+            name: name.to_owned(),
+            value: String::new(),
+            package: (String::new(), String::new()),
+            summary: String::new(),
+        }
+    }
+}
+
 /// The groups that are looked at; names near to them are not, as in the original.
 pub const GROUPS: [&str; 3] =
     ["hermes_agent.plugins", "hermes_agent.memory_providers", "hermes_agent.plugin_capabilities"];

@@ -15,6 +15,7 @@ use crate::outcome::{CallbackResult, HookOutcome, Said};
 use crate::payload::{Payload, TELEMETRY_SCHEMA};
 use crate::plugins::{Inner, Plugins, locked};
 use crate::registry::{Entry, Owner};
+use crate::shell;
 use crate::table::{self, Category, HookSpec, ThreadRule};
 
 /// One subscriber of an event that is being dispatched.
@@ -325,8 +326,40 @@ impl Inner {
         left
     }
 
+    /// Asks a shell hook, or puts the event in a webhook's queue.
     async fn run_other(self: &Arc<Self>, event: &Event, index: usize, results: &Results) {
-        let _ = (self, event, index, results);
+        let began = Instant::now();
+        let said = match event.subscribers[index].owner {
+            Owner::Shell(number) => {
+                let Some(hook) = self.shell_hook(number) else { return };
+                if !hook.wants(&event.payload) {
+                    return;
+                }
+                let cwd = &self.options.cwd;
+                let input = hook.input(
+                    &event.payload,
+                    &cwd.display().to_string(),
+                    self.options.home.profile(),
+                );
+                let ran = shell::run(&hook.argv, &input, cwd, &self.environment(), hook.timeout).await;
+                hook.judge(&ran)
+            }
+            Owner::Webhook(number) => {
+                if let Some(sender) = self.webhook(number) {
+                    let body = shell::webhook_body(
+                        &event.hook,
+                        &event.payload,
+                        &self.options.cwd.display().to_string(),
+                        self.options.home.profile(),
+                    );
+                    sender.send(&event.hook, &event.payload, body, &self.run_id);
+                }
+                Said::Nothing
+            }
+            Owner::Host(_) => return,
+        };
+        let millis = began.elapsed().as_secs_f64() * 1000.0;
+        self.tell(event, index, said, millis, None, results);
     }
 }
 

@@ -15,14 +15,17 @@ mod doctor;
 mod host;
 mod invoke;
 mod manifest;
+mod middleware;
 mod offer;
 mod outcome;
 mod payload;
 mod plugins;
 mod registry;
 mod services;
+mod shell;
 mod suppress;
 pub mod table;
+mod webhook;
 
 pub use deliver::DeliverError;
 pub use discover::{EntryPoint, Found, GROUPS, PluginSource};
@@ -30,6 +33,7 @@ pub use doctor::{CallbackReport, PluginReport};
 pub use host::python::{Interpreter, OLDEST as OLDEST_PYTHON, PythonError, environment};
 pub use host::{BUDGET_TIME, CallError, Fault, RESTARTS};
 pub use manifest::{COMPATIBLE_VERSION, Manifest, Native, PluginKind, satisfies};
+pub use middleware::{Execution, Rewritten};
 pub use offer::{
     CliResult, CommandError, PluginCliCommand, PluginCommand, PluginSkill, PluginTool, PromptSection,
     Registered, WithPlugins, normal_command,
@@ -39,4 +43,5 @@ pub use payload::{CallContext, Field, Payload, TELEMETRY_SCHEMA};
 pub use plugins::{PluginOptions, Plugins};
 pub use registry::Stats;
 pub use services::{BoxFuture, Injected, ModelCall, NoServices, Services};
+pub use shell::{ShellHook, ShellHookInfo, answer_form};
 pub use suppress::{MOST_ABANDONED, SUPPRESSED};

@@ -2,23 +2,26 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use hermes_home::yaml::Datum;
 use hermes_home::{Home, PluginsConfig, Vars};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, mpsc};
 
 use crate::discover::{self, Found, Gates, PluginSource};
 use crate::host::{
-    Answer, Fault, Framing, Host, HostSpec, Inbound, Launch, Runs, Watch, native_command,
+    Answer, Fault, RESTARTS, Framing, Host, HostSpec, Inbound, Launch, Runs, Watch, native_command,
     native_params, python, unpack,
 };
 use crate::manifest::PluginKind;
+use crate::middleware::NextCall;
 use crate::payload::CallContext;
-use crate::registry::{Owner, PLUGINS, Registry, Request, Reserved, Verdict};
+use crate::registry::{Owner, PLUGINS, Registry, Request, Reserved, SHELL, Verdict, WEBHOOKS};
+use crate::shell::{self, Consents, ShellHook, ShellHookInfo};
+use crate::webhook::Sender;
 use crate::services::{Injected, ModelCall, NoServices, Services};
 use crate::suppress::Suppress;
 
@@ -77,6 +80,14 @@ impl PluginOptions {
     }
 }
 
+/// How long the end waits for webhooks.
+const FLUSH: Duration = Duration::from_secs(5);
+
+fn run_id() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    format!("{:x}-{:x}", since.map_or(0, |since| since.as_micros()), std::process::id())
+}
+
 /// Runs futures on a thread of its own, so that callbacks go on while the caller's runtime sleeps.
 struct Background {
     handle: tokio::runtime::Handle,
@@ -121,6 +132,12 @@ pub(crate) struct Inner {
     background: OnceLock<Option<Background>>,
     pub(crate) redactor: hermes_home::redact::Redactor,
     closed: AtomicBool,
+    pub(crate) chains: Mutex<HashMap<u64, mpsc::UnboundedSender<NextCall>>>,
+    next_chain: AtomicU64,
+    shells: RwLock<Vec<Arc<ShellHook>>>,
+    webhooks: RwLock<Vec<Arc<Sender>>>,
+    /// Different for every start, so that deliveries can be told apart.
+    pub(crate) run_id: String,
 }
 
 /// Plugins of one profile. Cheap to clone.
@@ -175,6 +192,11 @@ impl Plugins {
             background: OnceLock::new(),
             redactor,
             closed: AtomicBool::new(false),
+            chains: Mutex::new(HashMap::new()),
+            next_chain: AtomicU64::new(1),
+            shells: RwLock::new(Vec::new()),
+            webhooks: RwLock::new(Vec::new()),
+            run_id: run_id(),
             options,
         }))
     }
@@ -210,9 +232,63 @@ impl Plugins {
         self.0.has(id)
     }
 
+    /// The shell hooks of the settings, with what is known of each.
+    pub fn shell_hooks(&self) -> Vec<ShellHookInfo> {
+        let consents = Consents::of(&self.0.options.home);
+        self.0
+            .hook_settings()
+            .hooks
+            .iter()
+            .map(|hook| {
+                let (given, changed_since) = consents.check(hook);
+                ShellHookInfo {
+                    event: hook.event.name.to_owned(),
+                    command: hook.command.clone(),
+                    matcher: hook.matcher.as_ref().map(|m| m.as_str().to_owned()),
+                    timeout: hook.timeout.as_secs(),
+                    fail_closed: hook.fail_closed,
+                    consented: given || self.0.accepts_hooks(),
+                    returns: shell::answer_form(hook.event.returns),
+                    changed_since,
+                }
+            })
+            .collect()
+    }
+
+    /// What of `hooks` in the settings was refused, and why.
+    pub fn hook_problems(&self) -> Vec<String> {
+        self.0.hook_settings().problems
+    }
+
+    /// Keeps a person's consent to every shell hook with this command; gives how many there are.
+    ///
+    /// # Errors
+    /// If the file of consents cannot be written.
+    pub fn consent(&self, command: &str, now: &str) -> std::io::Result<usize> {
+        let consents = Consents::of(&self.0.options.home);
+        let hooks = self.0.hook_settings().hooks;
+        let meant: Vec<_> = hooks.iter().filter(|hook| hook.command == command).collect();
+        for hook in &meant {
+            consents.give(hook, now)?;
+        }
+        Ok(meant.len())
+    }
+
+    /// Takes back the consent to a command; gives how many entries are gone.
+    ///
+    /// # Errors
+    /// If the file of consents cannot be written.
+    pub fn revoke(&self, command: &str) -> std::io::Result<usize> {
+        Consents::of(&self.0.options.home).revoke(command)
+    }
+
     /// Ends every process, each with a grace.
     pub async fn close(&self) {
         self.0.closed.store(true, Ordering::Relaxed);
+        let webhooks = self.0.webhooks.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for webhook in webhooks {
+            webhook.flush(FLUSH).await;
+        }
         for host in self.0.all_hosts() {
             host.stop(Duration::from_secs(3)).await;
         }
@@ -234,6 +310,10 @@ impl Inner {
             })
             .as_ref()
             .map(|background| background.handle.clone())
+    }
+
+    pub(crate) fn next_chain(&self) -> u64 {
+        self.next_chain.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Warns of something once; later it is a debug line.
@@ -336,11 +416,79 @@ impl Inner {
                     self.make_hosts();
                     for host in self.all_hosts() {
                         // Why it is down is kept by the host and told where it matters.
-                        drop(host.link(&self.watch(host.number), false).await);
+                        let watch = self.watch(host.number);
+                        // A plugin that takes the process with it is left out the next time.
+                        for _ in 0..=RESTARTS {
+                            if host.link(&watch, false).await.is_ok() {
+                                break;
+                            }
+                        }
                     }
                 }
+                self.register_others();
             })
             .await;
+    }
+
+    fn hook_settings(&self) -> shell::Settings {
+        let vars = &self.options.vars;
+        shell::parse(&self.options.hooks, vars.get("HOME").or_else(|| vars.get("USERPROFILE")), &|name| {
+            vars.get(name).map(ToOwned::to_owned)
+        })
+    }
+
+    fn accepts_hooks(&self) -> bool {
+        self.options.accept_hooks
+            || self.options.vars.get("HERMES_ACCEPT_HOOKS").is_some_and(|value| value == "1")
+    }
+
+    pub(crate) fn shell_hook(&self, number: usize) -> Option<Arc<ShellHook>> {
+        self.shells.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
+    }
+
+    pub(crate) fn webhook(&self, number: usize) -> Option<Arc<Sender>> {
+        self.webhooks.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
+    }
+
+    /// Puts shell hooks and webhooks behind the plugins.
+    fn register_others(&self) {
+        let settings = self.hook_settings();
+        locked(&self.problems).extend(settings.problems);
+        let consents = Consents::of(&self.options.home);
+        let mut shells = self.shells.write().unwrap_or_else(PoisonError::into_inner);
+        for hook in settings.hooks {
+            if !self.accepts_hooks() && !consents.check(&hook).0 {
+                locked(&self.problems).push(format!(
+                    "the shell hook {:?} for {} is not run: nobody consented to it\nhint: `hermes hooks list` shows it; HERMES_ACCEPT_HOOKS=1 consents to all",
+                    hook.command, hook.event.name
+                ));
+                continue;
+            }
+            self.take(hook.event.name, "shell", &hook.command, Owner::Shell(shells.len()), SHELL);
+            shells.push(Arc::new(hook));
+        }
+        let Some(background) = self.background().filter(|_| !settings.webhooks.is_empty()) else {
+            return;
+        };
+        let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
+        for webhook in settings.webhooks {
+            for event in &webhook.events {
+                let owner = Owner::Webhook(webhooks.len());
+                self.take(event.name, "webhook", &webhook.name, owner, WEBHOOKS);
+            }
+            webhooks.push(Arc::new(Sender::start(webhook, &background)));
+        }
+    }
+
+    fn take(&self, event: &str, plugin: &str, name: &str, owner: Owner, phase: u8) {
+        let request = Request {
+            plugin: plugin.to_owned(),
+            kind: "hook".to_owned(),
+            key: event.to_owned(),
+            names: HashMap::from([("call".to_owned(), name.to_owned())]),
+            ..Request::default()
+        };
+        locked(&self.registry).register(request, owner, phase, false);
     }
 
     fn make_hosts(self: &Arc<Self>) {
@@ -427,16 +575,8 @@ impl Inner {
         for folder in [home.join(name), home.join(lane).join(name)] {
             if folder.join("__init__.py").is_file() {
                 return discover::from_folder(&folder, None, PluginSource::User).or_else(|| {
-                    let mut found = discover::from_entry_point(
-                        &discover::EntryPoint {
-                            group: String::new(),
-                            name: name.to_owned(),
-                            value: String::new(),
-                            package: (String::new(), String::new()),
-                            summary: String::new(),
-                        },
-                        &[],
-                    );
+                    let point = discover::EntryPoint::bare(name);
+                    let mut found = discover::from_entry_point(&point, &[]);
                     found.entry_point = None;
                     found.folder = Some(folder.clone());
                     found.source = PluginSource::User;
@@ -446,14 +586,19 @@ impl Inner {
         }
         let interpreter = self.interpreter().ok()?;
         let site = self.site(&interpreter);
-        let groups: &[&str] =
-            if lane == "memory" { &[discover::GROUPS[1], discover::GROUPS[0]] } else { &[discover::GROUPS[0]] };
-        let points = discover::entry_points(&site);
-        groups
+        // A package may bring its provider as a module of the original's own package.
+        let module = format!("plugins.{}.{name}", lane.replace('-', "_"));
+        if discover::module_file(&site, &module).is_some() {
+            let mut found = discover::from_entry_point(&discover::EntryPoint::bare(name), &site);
+            found.entry_point = Some(module);
+            return Some(found);
+        }
+        if lane != "memory" {
+            return None;
+        }
+        discover::entry_points(&site)
             .iter()
-            .find_map(|group| {
-                points.iter().find(|point| point.group == *group && point.name == name)
-            })
+            .find(|point| point.group == discover::GROUPS[1] && point.name == name)
             .map(|point| discover::from_entry_point(point, &site))
     }
 
@@ -785,6 +930,7 @@ async fn serve(
             services.call_mcp(&params).await
         }
         "event.emit" => Ok(inner.emit(&text(&params, "event"), params.get("payload"), &call).into()),
+        "middleware.next" => inner.next_call(&params).await,
         "config.set" => inner.set_config(&params),
         _ => services.other(method, &params, &call).await,
     }
