@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hermes_core::{Digest, GenerationNo, PartBody, RequestId, Row, Seq, SessionId};
+use hermes_core::{
+    Digest, Generation, GenerationNo, PartBody, RequestId, Row, Seq, SessionId, Standing,
+};
 use rusqlite::Connection;
 
 use crate::db::Doing as _;
 use crate::rows::{self, key};
-use crate::{Record, Store, StoreError, spool};
+use crate::{Record, Store, StoreError, engage, spool};
 
 /// A stored prompt or tool array that holds the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +61,15 @@ pub struct Carrier {
     pub generation: GenerationNo,
     /// Its cut.
     pub cut: Seq,
+}
+
+/// What decides whether a session's rows are in a view, without the rows themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The generations by number.
+    pub generations: Vec<Generation>,
+    /// The rows that only an operation brings in.
+    pub summaries: Vec<Row>,
 }
 
 /// Whether a body holds the text; binary content never does.
@@ -131,6 +142,22 @@ impl Store {
             }
         }
         Ok(found)
+    }
+
+    /// What decides whether a session's rows are in a view.
+    ///
+    /// # Errors
+    /// If the session is unknown or the database cannot be read.
+    pub fn frame(&self, session: &SessionId) -> Result<Frame, StoreError> {
+        if !self.inner().spool_path(session).exists()
+            && let Some(frame) =
+                self.inner().read(|connection| frame(connection, session))?.flatten()
+        {
+            return Ok(frame);
+        }
+        let mut history = self.history(session)?;
+        history.rows.retain(|row| row.standing == Standing::ByOp);
+        Ok(Frame { generations: history.generations, summaries: history.rows })
     }
 
     /// The requests of a session in their order, auxiliary ones left out.
@@ -225,6 +252,25 @@ fn rows_with(connection: &Connection, needle: &str, limit: usize) -> Result<RowH
         }
     }
     Ok(found)
+}
+
+fn frame(connection: &Connection, session: &SessionId) -> Result<Option<Frame>, StoreError> {
+    const DOING: &str = "reading the summaries of a session";
+    let Some(session_no) = engage::number_of(connection, session)? else { return Ok(None) };
+    let mut statement = connection
+        .prepare_cached("SELECT seq FROM row WHERE session_no = ?1 AND standing = 1 ORDER BY seq")
+        .doing(DOING)?;
+    let seqs: Vec<i64> = statement
+        .query_map([session_no], |row| row.get(0))
+        .doing(DOING)?
+        .collect::<Result<_, _>>()
+        .doing(DOING)?;
+    let mut summaries = Vec::with_capacity(seqs.len());
+    for seq in seqs {
+        summaries.extend(rows::load_rows(connection, session_no, Some(Seq(seq as u64)))?);
+    }
+    let generations = rows::load_generations(connection, session_no)?;
+    Ok(Some(Frame { generations, summaries }))
 }
 
 fn carriers(connection: &Connection, session: &SessionId) -> Result<Vec<Carrier>, StoreError> {

@@ -44,7 +44,7 @@ mod worker;
 pub use capsules::{CapsuleRecord, CapsuleState, NewCapsule};
 pub use draft::{Draft, DraftKind};
 pub use error::{StoreError, Unavailable};
-pub use find::{Carrier, GenerationHit, RowHit, RowHits, TextHit};
+pub use find::{Carrier, Frame, GenerationHit, RowHit, RowHits, TextHit};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
 pub use session::{SessionLease, SessionWriter};
 pub use store::Store;
