@@ -119,7 +119,7 @@ impl Conversation {
     ) -> Result<(), AgentError> {
         let now = services.env.now();
         let seq = self.next_seq();
-        let bytes = outcome.text.len();
+        let text: Arc<str> = outcome.text.into();
         let status = outcome.status;
         let mut parts = vec![Part {
             seq,
@@ -129,7 +129,7 @@ impl Conversation {
             standing: Standing::InOrder,
             created_at: now,
             label: None,
-            body: PartBody::text(outcome.text),
+            body: PartBody::text(text.clone()),
         }];
         for (origin, label, text) in outcome.parts {
             parts.push(Part {
@@ -154,7 +154,7 @@ impl Conversation {
             call_id: call.id.clone(),
             name: call.name.clone(),
             status,
-            bytes,
+            text,
             row: seq,
         });
         Ok(())

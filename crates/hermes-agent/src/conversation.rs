@@ -202,10 +202,12 @@ impl Conversation {
         options: StartOptions,
     ) -> Result<Self, AgentError> {
         let writer = services.store.open_session(&info.id)?;
-        Self::load(services, info, options, Some(writer))
+        let mut conversation = Self::load(services, info, options, Some(writer))?;
+        conversation.catch_up(services, info);
+        Ok(conversation)
     }
 
-    /// As [`Self::resume`], without holding the session: for looking at what it would send.
+    /// The session as it is stored, without holding it: for looking at it.
     ///
     /// # Errors
     /// If what the session refers to is gone.
@@ -215,6 +217,31 @@ impl Conversation {
         options: StartOptions,
     ) -> Result<Self, AgentError> {
         Self::load(services, info, options, None)
+    }
+
+    /// The session as [`Self::resume`] would take it up, without holding it: for looking at what
+    /// it would send next.
+    ///
+    /// # Errors
+    /// If what the session refers to is gone.
+    pub fn preview(
+        services: &Services,
+        info: &SessionInfo,
+        options: StartOptions,
+    ) -> Result<Self, AgentError> {
+        let mut conversation = Self::load(services, info, options, None)?;
+        conversation.catch_up(services, info);
+        Ok(conversation)
+    }
+
+    /// Brings a session that was loaded as stored to the present: what changed of its tools is
+    /// told, and a changed identity brings a new prompt.
+    fn catch_up(&mut self, services: &Services, info: &SessionInfo) {
+        let live = self.live_definitions();
+        self.pending_notices.extend(difference_notice(&self.tools, &live));
+        if let Some(why) = self.identity_change(info) {
+            self.rebuild(services, info, why);
+        }
     }
 
     fn load(
@@ -244,7 +271,7 @@ impl Conversation {
         let stored = Arc::new(services.store.snapshot(&id, head.n)?);
         let turn = history.rows.iter().map(|row| row.turn).max().unwrap_or_default();
         let model = primary(services);
-        let mut conversation = Self {
+        let conversation = Self {
             id: id.clone(),
             model,
             options,
@@ -267,13 +294,6 @@ impl Conversation {
             stored: true,
             seen: history.last_seq,
         };
-        let live = conversation.live_definitions();
-        if let Some(notice) = difference_notice(&conversation.tools, &live) {
-            conversation.pending_notices.push(notice);
-        }
-        if let Some(why) = conversation.identity_change(info) {
-            conversation.rebuild(services, info, why);
-        }
         Ok(conversation)
     }
 

@@ -186,7 +186,7 @@ impl Conversation {
         let mut options =
             StartOptions::new(self.workspace().clone(), "subagent".to_owned(), approver);
         options.caller = Some(instructions(&task.context, &self.id));
-        options.tools = self.options.tools.clone();
+        options.tools.clone_from(&self.options.tools);
         options.child_of = Some(ChildOf {
             parent: self.id.clone(),
             call_id: call.id.clone(),

@@ -54,6 +54,9 @@ pub enum AgentError {
         /// The names there are.
         known: Vec<String>,
     },
+    /// What was sent cannot be looked at.
+    #[error(transparent)]
+    Inspect(Box<crate::inspect::InspectError>),
     /// There is nothing to say.
     #[error("the message is empty; hint: give a text, or pipe one in")]
     EmptyInput,

@@ -3,11 +3,21 @@
 
 use std::sync::Arc;
 
-use hermes_core::{Digest, EventSink, Origin, Part, PartBody, Role, Seq, Standing, slot};
+use hermes_core::{Digest, EventSink, Origin, Part, PartBody, Role, Row, Seq, Standing, slot};
 use hermes_store::Record;
 
-use crate::conversation::Conversation;
+use crate::conversation::{ChildOf, Conversation};
 use crate::{AgentError, Services, UserInput, unanswered};
+
+/// What a message of the person becomes, before it is stored.
+pub(crate) struct Said {
+    /// Blobs that the row refers to.
+    pub(crate) blobs: Vec<Record>,
+    /// Labels of earlier messages that nothing answered.
+    pub(crate) labels: Vec<Part>,
+    /// The row.
+    pub(crate) row: Row,
+}
 
 impl Conversation {
     /// Stores what the person said, and before it the labels of earlier messages that nothing
@@ -19,21 +29,50 @@ impl Conversation {
         sink: &dyn EventSink,
     ) -> Result<Seq, AgentError> {
         self.sources.begin(&input.text);
+        let mut seqs = self.last_seq();
+        let mut said = self.compose(services, input, sink, &mut seqs)?;
+        // The counter is the store's; it gives the same numbers.
+        while self.next_seq() < seqs {}
+        self.turn = self.turn.next();
+        self.pending_notices.clear();
+        let mut records: Vec<Record> = Vec::new();
+        for part in said.labels {
+            self.adopt_part(&part);
+            records.push(Record::Part(part));
+        }
+        records.append(&mut said.blobs);
+        records.push(Record::Row(said.row.clone()));
+        let seq = said.row.seq;
+        self.commit(services, records, sink)?;
+        self.rows.push(said.row);
+        Ok(seq)
+    }
+
+    /// What `input` would be stored as. `last` is the highest seq in use and is moved on.
+    pub(crate) fn compose(
+        &self,
+        services: &Services,
+        input: UserInput,
+        sink: &dyn EventSink,
+        last: &mut Seq,
+    ) -> Result<Said, AgentError> {
+        let mut next_seq = || {
+            *last = last.next();
+            *last
+        };
         // Whatever cannot be loaded stops the turn before anything is stored.
         let mut joining = self.reference_parts(&input.text, sink);
         joining.extend(self.skill_parts(services, &input.skills, sink)?);
         let refreshed = self.refresh_notice(services)?;
 
         let now = services.env.now();
-        let mut records = Vec::new();
-        for (row, text) in unanswered::labels(&self.view()?) {
-            let part = unanswered::label_part(row, self.next_seq(), text, now);
-            self.adopt_part(&part);
-            records.push(Record::Part(part));
-        }
+        let labels = unanswered::labels(&self.view()?)
+            .into_iter()
+            .map(|(row, text)| unanswered::label_part(row, next_seq(), text, now))
+            .collect();
 
-        self.turn = self.turn.next();
-        let seq = self.next_seq();
+        let seq = next_seq();
+        let mut blobs = Vec::new();
         let mut parts = Vec::new();
         let mut add = |seq: Seq, slot: u16, origin: Origin, label: Option<Arc<str>>, body| {
             parts.push(Part {
@@ -47,30 +86,26 @@ impl Conversation {
                 body,
             });
         };
-        let from = self.options.child_of.as_ref().map(|parent| parent.label());
+        let from = self.options.child_of.as_ref().map(ChildOf::label);
         add(seq, slot::BODY, Origin::User, from, PartBody::text(input.text));
         for image in input.images {
             let digest = Digest::of(&image.bytes);
             let bytes = image.bytes.len() as u64;
             let media_type: Arc<str> = image.media_type.as_str().into();
             let body = PartBody::Blob { digest, media_type: media_type.clone(), bytes };
-            add(self.next_seq(), slot::ATTACHMENT, Origin::User, None, body);
-            records.push(Record::Blob { media_type, bytes: image.bytes.into() });
+            add(next_seq(), slot::ATTACHMENT, Origin::User, None, body);
+            blobs.push(Record::Blob { media_type, bytes: image.bytes.into() });
         }
         for part in joining {
             let body = PartBody::Text { text: part.text };
-            add(self.next_seq(), part.slot, part.origin, part.label, body);
+            add(next_seq(), part.slot, part.origin, part.label, body);
         }
-        let notices = std::mem::take(&mut self.pending_notices);
-        let notices = notices.into_iter().map(|text| (None, text));
+        let notices = self.pending_notices.iter().map(|text| (None, text.clone()));
         let refreshed = refreshed.into_iter().map(|(label, text)| (Some(Arc::from(label)), text));
         for (label, text) in notices.chain(refreshed) {
-            add(self.next_seq(), slot::LATE, Origin::Notice, label, PartBody::text(text));
+            add(next_seq(), slot::LATE, Origin::Notice, label, PartBody::text(text));
         }
-        let row = self.row(seq, Role::User, parts, now);
-        records.push(Record::Row(row.clone()));
-        self.commit(services, records, sink)?;
-        self.rows.push(row);
-        Ok(seq)
+        let row = Row { turn: self.turn.next(), ..self.row(seq, Role::User, parts, now) };
+        Ok(Said { blobs, labels, row })
     }
 }

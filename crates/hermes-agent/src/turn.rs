@@ -1,10 +1,10 @@
 //! One turn: the person's message in, requests and tool calls until there is an answer.
 
-use hermes_context::{AssembleInput, RENDERER, assemble, awaits_answer};
+use hermes_context::{AssembleError, AssembleInput, RENDERER, assemble, awaits_answer};
 use hermes_core::{
     Assembled, Attempt, AttemptEnd, AttemptOutcome, Cause, Digest, ErrorClass, Event, EventSink,
     NoticeLevel, Op, Origin, Part, PartBody, REASONING_CONTENT, RequestId, Role, Row, RowStatus,
-    Seq, SessionId, Standing, Task, Timestamp, TurnOutcome, Usage, WireProfile, slot,
+    Seq, SessionId, Standing, Task, Timestamp, TurnOutcome, Usage, View, WireProfile, slot,
 };
 use hermes_provider::{
     Answered, ConverseError, ConverseInput, Delta, Endpoint, Finish, LedgerFacts, Reply, ReplyCall,
@@ -411,6 +411,24 @@ impl Conversation {
         self.row(seq, Role::Assistant, parts, now)
     }
 
+    /// The present prompt, tools and `view` as messages.
+    pub(crate) fn assembled(
+        &self,
+        services: &Services,
+        view: &View,
+        profile: &WireProfile,
+    ) -> Result<Assembled, AssembleError> {
+        let blobs = &services.store;
+        assemble(&AssembleInput {
+            snapshot: &self.snapshot,
+            tools: &self.tools,
+            view,
+            profile,
+            blobs: &|digest: &Digest| blobs.blob(digest).ok().flatten(),
+            renderer: RENDERER,
+        })
+    }
+
     /// Keeps what an answer taught about its endpoint, for this session's next request and for
     /// later sessions.
     fn learn(
@@ -428,7 +446,7 @@ impl Conversation {
     }
 
     /// The endpoints with what this session has learned about them.
-    fn endpoints(&self, services: &Services) -> Vec<Endpoint> {
+    pub(crate) fn endpoints(&self, services: &Services) -> Vec<Endpoint> {
         let mut endpoints = services.endpoints.clone();
         for (index, profile) in &self.learned {
             if let Some(endpoint) = endpoints.get_mut(*index) {

@@ -3,8 +3,17 @@
 
 mod context;
 mod diff;
+mod report;
+mod sources;
+mod trace;
 mod verify;
+mod why;
+mod words;
 
-pub use context::{ContextPart, ContextReport, PartKind, context};
+pub use context::{ContextPart, ContextReport, PartKind, SkillShare, context, next};
 pub use diff::{MessageChange, RequestDiff, diff};
+pub use report::report;
+pub use sources::{Now, SourceEntry, SourceState, sources};
+pub use trace::{Carried, FilePlace, RowPlace, SnapshotPlace, TraceReport, stored, trace};
 pub use verify::{InspectError, Inspector, Rebuilt, Summary, Verdict};
+pub use why::{WhyAnswer, WhyReport, WhyState, why};

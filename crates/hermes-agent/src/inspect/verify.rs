@@ -33,6 +33,12 @@ pub enum InspectError {
         /// What does not fit.
         source: ViewError,
     },
+    /// A session's rows and generations do not fit together.
+    #[error("{source}")]
+    History {
+        /// What does not fit.
+        source: ViewError,
+    },
     /// A stored piece is missing or cannot be read.
     #[error("request {id}: {what}; hint: run `hermes sessions check`")]
     Broken {
@@ -171,7 +177,7 @@ impl<'a> Inspector<'a> {
         Verdict::Differs { why: format!("{why} differs: sent {sent}, rebuilt {now}") }
     }
 
-    fn history(&mut self, session: &SessionId) -> Result<Arc<History>, InspectError> {
+    pub(super) fn history(&mut self, session: &SessionId) -> Result<Arc<History>, InspectError> {
         if let Some((known, history)) = &self.history
             && known == session
         {

@@ -18,7 +18,9 @@ fn chunk(text: &str) -> String {
 
 /// A script entry: raw stream of these texts, then the connection is reset.
 fn broken(texts: &[&str]) -> String {
-    let events: String = texts.iter().map(|text| format!("data: {}\\n\\n", chunk(text))).collect();
+    let events: Vec<String> =
+        texts.iter().map(|text| format!("data: {}\\n\\n", chunk(text))).collect();
+    let events = events.concat();
     format!(
         r#"{{"kind":"main","headers":{{"content-type":"text/event-stream"}},"body":"{events}","then":"reset"}}"#
     )
