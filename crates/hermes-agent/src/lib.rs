@@ -24,7 +24,7 @@ pub use cancel::Cancel;
 pub use conversation::{ChildOf, Conversation, Image, ResumeReport, StartOptions, UserInput};
 pub use error::AgentError;
 pub use refresh::{RefreshReport, SourceChange};
-pub use services::{ModelChoice, Services};
+pub use services::{ModelChoice, Services, endpoint};
 pub use turn::TurnReport;
 
 /// Tells the person something.

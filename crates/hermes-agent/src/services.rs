@@ -128,16 +128,25 @@ pub(crate) fn endpoint_key(endpoint: &Endpoint) -> String {
     format!("{} {}", endpoint.base_url, endpoint.model)
 }
 
-fn configured(config: &EndpointConfig, store: &Store) -> Result<Endpoint, AgentError> {
+/// The endpoint that the settings describe, with what is known of its kind before the first call.
+/// A field of `extra_body` takes the place of the one that a setting would give.
+pub fn endpoint(config: &EndpointConfig) -> Endpoint {
     let mut params = Params::default();
-    if let Some(limit) = config.max_output_tokens {
-        let field = output_cap_field(&config.base_url, &config.model);
-        params.0.push((field.into(), limit.to_string().into()));
+    let cap = output_cap_field(&config.provider, &config.base_url);
+    let given = [
+        (cap, config.max_output_tokens.map(|limit| limit.to_string())),
+        ("temperature", config.temperature.map(|degree| degree.to_string())),
+    ];
+    for (field, json) in given {
+        let Some(json) = json else { continue };
+        if !config.extra_body.iter().any(|(name, _)| name == field) {
+            params.0.push((field.into(), json.into()));
+        }
     }
     for (field, json) in &config.extra_body {
         params.0.push((field.as_str().into(), json.as_str().into()));
     }
-    let mut endpoint = Endpoint {
+    Endpoint {
         provider: config.provider.as_str().into(),
         base_url: config.base_url.as_str().into(),
         model: config.model.as_str().into(),
@@ -150,7 +159,12 @@ fn configured(config: &EndpointConfig, store: &Store) -> Result<Endpoint, AgentE
         },
         profile: profile_for(&config.provider, &config.base_url, &config.model),
         params,
-    };
+    }
+}
+
+/// The endpoint with what earlier sessions have learned about it.
+fn configured(config: &EndpointConfig, store: &Store) -> Result<Endpoint, AgentError> {
+    let mut endpoint = endpoint(config);
     if let Some(learned) = store.learned_profile(&endpoint_key(&endpoint))? {
         endpoint.profile = learned;
     }
@@ -167,5 +181,50 @@ fn rehearsed(base_url: &str) -> Endpoint {
         timeouts: Timeouts::default(),
         profile: profile_for(REHEARSAL, base_url, REHEARSAL),
         params: Params::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_home::KeySource;
+
+    use super::*;
+
+    fn check(provider: &str, base_url: &str, extra: &[(&str, &str)], expected: &str) {
+        let owned = |(name, json): &(&str, &str)| ((*name).to_owned(), (*json).to_owned());
+        let config = EndpointConfig {
+            provider: provider.to_owned(),
+            base_url: base_url.to_owned(),
+            model: "gpt-5".to_owned(),
+            api_key: None,
+            key_source: KeySource::None,
+            api_mode: "chat_completions".to_owned(),
+            context_length: None,
+            headers: Vec::new(),
+            connect_timeout_s: 1,
+            first_byte_timeout_s: 2,
+            idle_timeout_s: 3,
+            max_output_tokens: Some(900),
+            temperature: Some(0.5),
+            extra_body: extra.iter().map(owned).collect(),
+            local: false,
+        };
+        let fields: Vec<String> = endpoint(&config)
+            .params
+            .0
+            .iter()
+            .map(|(name, json)| format!("{name}={json}"))
+            .collect();
+        assert_eq!(fields.join(" "), expected, "{provider} {base_url}");
+    }
+
+    #[test]
+    fn the_output_limit_goes_by_the_name_that_the_endpoint_knows_and_no_field_is_sent_twice() {
+        let (openai, other) = ("https://api.openai.com/v1", "http://127.0.0.1:1/v1");
+        check("mine", openai, &[], "max_completion_tokens=900 temperature=0.5");
+        check("openai", other, &[], "max_completion_tokens=900 temperature=0.5");
+        check("mine", other, &[], "max_tokens=900 temperature=0.5");
+        let extra = [("max_tokens", "7"), ("temperature", "1"), ("top_k", "5")];
+        check("mine", other, &extra, "max_tokens=7 temperature=1 top_k=5");
     }
 }

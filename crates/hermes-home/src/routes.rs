@@ -57,6 +57,8 @@ pub struct EndpointConfig {
     pub idle_timeout_s: u64,
     /// Most tokens of an answer.
     pub max_output_tokens: Option<u64>,
+    /// Sampling temperature, where the settings say one.
+    pub temperature: Option<f64>,
     /// Further fields of the body, as raw JSON.
     pub extra_body: Vec<(String, String)>,
     /// Whether the endpoint runs on this machine or in a private network.
@@ -229,6 +231,10 @@ pub(crate) const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 /// The key that goes with it.
 const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 
+/// Fields of a request's body that are not for the settings: a second value for a field is read
+/// differently by different servers.
+const OWN_FIELDS: [&str; 5] = ["model", "messages", "tools", "stream", "stream_options"];
+
 /// What the settings ask for at one place.
 #[derive(Clone, Debug, Default)]
 struct Wish {
@@ -245,6 +251,7 @@ struct Wish {
     api_mode: String,
     context_length: Option<u64>,
     max_tokens: Option<u64>,
+    temperature: Option<f64>,
     timeouts: [Option<u64>; 3],
     headers: Vec<(String, String)>,
     extra_body: Vec<(String, Datum)>,
@@ -264,6 +271,7 @@ impl Wish {
             api_mode: model.api_mode.clone(),
             context_length: model.context_length,
             max_tokens: model.max_tokens,
+            temperature: model.temperature,
             timeouts: [model.connect_timeout, model.first_byte_timeout, model.idle_timeout],
             headers: model.headers.clone().into_iter().collect(),
             extra_body: fields(&model.extra_body),
@@ -356,6 +364,15 @@ fn resolve(wish: &Wish, config: &Config, vars: &Vars) -> Result<Resolved, Config
     }
     let mut extra_body = Vec::new();
     for (name, value) in fields(&own.extra_body).iter().chain(&wish.extra_body) {
+        if OWN_FIELDS.contains(&name.as_str()) {
+            return Err(ConfigError::Route {
+                what: format!(
+                    "{}: extra_body has the field \"{name}\", which every request has already",
+                    wish.key
+                ),
+                hint: format!("take {name} out of extra_body"),
+            });
+        }
         extra_body.retain(|(known, _)| known != name);
         extra_body.push((name.clone(), value.to_json()));
     }
@@ -379,6 +396,7 @@ fn resolve(wish: &Wish, config: &Config, vars: &Vars) -> Result<Resolved, Config
         }),
         idle_timeout_s: idle.or(own.idle_timeout).unwrap_or(if local { patience } else { 180 }),
         max_output_tokens: wish.max_tokens.or(own.max_tokens),
+        temperature: wish.temperature,
         extra_body,
         local,
         base_url,

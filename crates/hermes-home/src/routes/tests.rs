@@ -165,3 +165,19 @@ fn private_networks_count_as_local() {
         assert_eq!(is_local(url), local, "{url}");
     }
 }
+
+#[test]
+fn fields_that_every_request_has_are_refused_in_extra_body_and_others_go_along() {
+    let route = |extra: &str| {
+        let yaml = format!(
+            "model: {{default: m, base_url: http://h/v1, temperature: 0.5, extra_body: {extra}}}\n"
+        );
+        let config = crate::load::read_config(Path::new("config.yaml"), &yaml, &Vars::default());
+        routes(&config.unwrap().config, &Vars::default())
+    };
+    let error = route("{stream: false}").unwrap_err().to_string();
+    assert!(error.contains("\"stream\"") && error.contains("hint: take stream out"), "{error}");
+    let Route::Endpoint(endpoint) = route("{top_k: 5}").unwrap().remove(0) else { panic!() };
+    assert_eq!(endpoint.extra_body, [("top_k".to_owned(), "5".to_owned())]);
+    assert_eq!(endpoint.temperature, Some(0.5));
+}

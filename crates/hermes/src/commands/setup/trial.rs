@@ -5,14 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_core::{
-    Assembled, Attempt, AttemptEnd, AttemptRecorder, Digest, Env, GenerationNo, Message, Params,
-    Piece, Provenance, RecordError, Role, Seq, SessionId, Snapshot, Task, ToolSet, TurnNo,
-    WireProfile,
+    Assembled, Attempt, AttemptEnd, AttemptRecorder, Digest, Env, GenerationNo, Message, Piece,
+    Provenance, RecordError, Role, Seq, SessionId, Snapshot, Task, ToolSet, TurnNo, WireProfile,
 };
 use hermes_home::EndpointConfig;
-use hermes_provider::{
-    Backoff, Client, ConverseInput, Delta, Endpoint, LedgerFacts, Timeouts, profile_for,
-};
+use hermes_provider::{Backoff, Client, ConverseInput, Delta, LedgerFacts};
 use tokio::sync::Notify;
 
 use crate::commands::chat;
@@ -27,20 +24,9 @@ const QUESTION: &str = "Reply with the one word: ready";
 /// # Errors
 /// If the asynchronous runtime does not start.
 pub fn answers(env: &Arc<dyn Env>, config: &EndpointConfig) -> anyhow::Result<Result<(), String>> {
-    let endpoints = [Endpoint {
-        provider: config.provider.as_str().into(),
-        base_url: config.base_url.as_str().into(),
-        model: config.model.as_str().into(),
-        api_key: config.api_key.clone(),
-        headers: config.headers.clone(),
-        timeouts: Timeouts {
-            connect: Duration::from_secs(config.connect_timeout_s),
-            first_byte: PATIENCE,
-            idle: PATIENCE,
-        },
-        profile: profile_for(&config.provider, &config.base_url, &config.model),
-        params: Params::default(),
-    }];
+    let mut endpoint = hermes_agent::endpoint(config);
+    (endpoint.timeouts.first_byte, endpoint.timeouts.idle) = (PATIENCE, PATIENCE);
+    let endpoints = [endpoint];
     let session = SessionId::new("setup");
     let input = ConverseInput {
         endpoints: &endpoints,
