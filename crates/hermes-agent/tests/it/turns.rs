@@ -16,7 +16,8 @@ fn chunk(text: &str) -> String {
     )
 }
 
-/// A script entry: raw stream of these texts, then the connection is reset.
+/// A script entry: raw stream of these texts without an end, then the connection is closed. (A reset may
+/// overtake the text.)
 fn broken(texts: &[&str]) -> String {
     let events: Vec<String> =
         texts.iter().map(|text| format!("data: {}\\n\\n", chunk(text))).collect();
