@@ -187,20 +187,18 @@ impl Client {
                 .started(attempt.clone(), &profile)
                 .map_err(|error| local(error.to_string(), &profile).stop())?;
             on(Delta::Started(attempt.id.clone()));
-            let ran = self.run(&attempt, endpoint, &assembled, &encoded, input.env, on).await;
+            let Ran { end, partial, result } =
+                self.run(&attempt, endpoint, &assembled, &encoded, input.env, on).await;
             tries += 1;
-            let ran = match ran {
-                Ran { end, result: Ok(reply), .. } => {
+            let failure = match result {
+                Ok(reply) => {
                     if profile != endpoint.profile {
                         on(Delta::LearnedProfile(profile.clone()));
                     }
                     let endpoint_index = index;
                     return Ok(Answered { attempt, encoded, reply, end, endpoint_index, profile });
                 }
-                ran => ran,
-            };
-            let Ran { end, result: Err(failure), partial } = ran else {
-                continue;
+                Err(failure) => failure,
             };
             let http_status = end.http_status;
             call.ends.push(end.clone());

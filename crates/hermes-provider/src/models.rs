@@ -1,11 +1,10 @@
 //! What models a server offers: for set-up and for the size of the window.
 
 use hermes_core::ErrorClass;
-use tokio::time::timeout;
 
 use crate::json::{self, Value};
-use crate::receive::{Received, refusal};
-use crate::transport::{body_failure, failure, no_answer};
+use crate::receive::{Received, document, refusal};
+use crate::transport::failure;
 use crate::{Client, Endpoint, Failure};
 
 /// A model that a server offers.
@@ -45,10 +44,7 @@ impl Client {
         if !response.status().is_success() {
             return Err(refusal(response, endpoint, env, &mut Received::default()).await);
         }
-        let body = timeout(endpoint.timeouts.first_byte, response.bytes())
-            .await
-            .map_err(|_| no_answer(endpoint))?
-            .map_err(|error| body_failure(&error))?;
+        let body = document(response, endpoint).await?;
         read(&String::from_utf8_lossy(&body))
             .ok_or_else(|| failure(ErrorClass::Malformed, "no list of models came back".to_owned()))
     }

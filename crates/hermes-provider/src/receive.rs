@@ -5,13 +5,16 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hermes_core::{Env, ErrorClass, Timestamp};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::transport::{body_failure, failure, no_answer};
 use crate::{Assembly, Endpoint, Failure, Fragment, SseEvent, SseParser, classify, json};
 
 /// The largest document, in bytes.
 const LARGEST: usize = 64 << 20;
+
+/// The largest stream, in bytes: a token takes a few hundred, with all that is around it.
+const LARGEST_STREAM: usize = 256 << 20;
 
 /// How much of a refusal is read.
 const LARGEST_REFUSAL: usize = 256 << 10;
@@ -48,8 +51,10 @@ pub(crate) async fn refusal(
         .or_else(|| header("retry-after").and_then(|text| parse_retry_after(&text, env.now())));
     let location = header("location");
     let mut body = Vec::new();
+    // One bound for all of it: a server that sends a byte now and then is no longer waited for.
+    let deadline = Instant::now() + endpoint.timeouts.idle;
     while body.len() < LARGEST_REFUSAL {
-        match timeout(endpoint.timeouts.idle, response.chunk()).await {
+        match timeout_at(deadline, response.chunk()).await {
             Ok(Ok(Some(bytes))) => {
                 received.first_byte_at.get_or_insert_with(|| env.now());
                 body.extend_from_slice(&bytes);
@@ -65,6 +70,28 @@ pub(crate) async fn refusal(
     }
     failure.message = format!("HTTP {status}: {}", failure.message);
     failure
+}
+
+/// Reads a document whole.
+pub(crate) async fn document(
+    mut response: reqwest::Response,
+    endpoint: &Endpoint,
+) -> Result<Vec<u8>, Failure> {
+    let deadline = Instant::now() + endpoint.timeouts.first_byte;
+    let mut body = Vec::new();
+    loop {
+        let piece =
+            timeout_at(deadline, response.chunk()).await.map_err(|_| no_answer(endpoint))?;
+        match piece.map_err(|error| body_failure(&error))? {
+            Some(bytes) if body.len() + bytes.len() > LARGEST => return Err(too_large(LARGEST)),
+            Some(bytes) => body.extend_from_slice(&bytes),
+            None => return Ok(body),
+        }
+    }
+}
+
+fn too_large(limit: usize) -> Failure {
+    failure(ErrorClass::Malformed, format!("an answer of more than {limit} bytes"))
 }
 
 /// Reads a reply to its end. What was received stays in `received`, also when it breaks off.
@@ -108,10 +135,16 @@ pub(crate) async fn reply(
             Ok(Err(error)) => break Err(body_failure(&error)),
             Err(_) if received.first_byte_at.is_none() => break Err(no_answer(endpoint)),
             Err(_) => {
-                let idle = endpoint.timeouts.idle.as_secs_f64();
+                let idle = endpoint.timeouts.idle;
+                let alive = last_event.elapsed() >= idle.saturating_mul(PATIENCE);
+                let (what, time) = if alive {
+                    ("nothing but signs of life", idle.saturating_mul(PATIENCE))
+                } else {
+                    ("nothing more", idle)
+                };
                 break Err(failure(
                     ErrorClass::Timeout,
-                    format!("the answer stopped: nothing more came within {idle} s"),
+                    format!("the answer stopped: {what} came within {} s", time.as_secs_f64()),
                 ));
             }
         }
@@ -131,6 +164,9 @@ struct Body {
     declared_stream: bool,
     declared_json: bool,
     kind: BodyKind,
+    /// Bytes so far, and how many a document and a stream may have.
+    length: usize,
+    limits: (usize, usize),
     /// What came first, for the error message if it turns out to be no reply.
     head: Vec<u8>,
 }
@@ -147,6 +183,8 @@ impl Body {
             declared_stream: content_type.contains("event-stream"),
             declared_json: content_type.contains("json") || content_type.contains("html"),
             kind: BodyKind::Unknown(Vec::new()),
+            length: 0,
+            limits: (LARGEST, LARGEST_STREAM),
             head: Vec::new(),
         }
     }
@@ -160,6 +198,14 @@ impl Body {
     ) -> Result<bool, Failure> {
         let room = 512usize.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        self.length = self.length.saturating_add(bytes.len());
+        let limit = match self.kind {
+            BodyKind::Stream(_) => self.limits.1,
+            BodyKind::Unknown(_) | BodyKind::Document(_) => self.limits.0,
+        };
+        if self.length > limit {
+            return Err(too_large(limit));
+        }
         match &mut self.kind {
             BodyKind::Unknown(held) => {
                 held.extend_from_slice(bytes);
@@ -194,12 +240,6 @@ impl Body {
             }
             BodyKind::Stream(parser) => events(parser, bytes, assembly, on),
             BodyKind::Document(document) => {
-                if document.len() + bytes.len() > LARGEST {
-                    return Err(failure(
-                        ErrorClass::Malformed,
-                        format!("an answer of more than {LARGEST} bytes"),
-                    ));
-                }
                 document.extend_from_slice(bytes);
                 Ok(true)
             }
@@ -299,6 +339,9 @@ fn parse_http_date(text: &str) -> Option<u64> {
     let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
     let mut clock = words.next()?.split(':').map(|part| part.parse::<u64>().ok());
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+    if day > 31 || hour > 24 || minute > 60 || second > 60 {
+        return None;
+    }
     // Days from the civil date, years beginning in March (Hinnant's algorithm).
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, of_era) = (y / 400, y % 400);
@@ -316,6 +359,9 @@ mod tests {
         assert_eq!(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
         assert_eq!(parse_http_date("Thu, 29 Feb 2024 00:00:00 GMT"), Some(1_709_164_800));
         assert_eq!(parse_http_date("nonsense"), None);
+        let far = u64::MAX;
+        assert_eq!(parse_http_date(&format!("Sun, {far} Nov 1994 08:49:37 GMT")), None);
+        assert_eq!(parse_http_date(&format!("Sun, 06 Nov 1994 {far}:49:37 GMT")), None);
         let now = Timestamp::from_seconds(784_111_770);
         let read = |text| parse_retry_after(text, now);
         assert_eq!(read("7"), Some(Duration::from_secs(7)));
@@ -324,5 +370,19 @@ mod tests {
         assert_eq!(read("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
         assert_eq!(read("-1"), None);
         assert_eq!(read("soon"), None);
+    }
+
+    #[test]
+    fn a_body_without_end_is_given_up_whatever_it_is() {
+        let check = |piece: &'static str, limits, pieces: usize| {
+            let mut body = Body { limits, ..Body::new("") };
+            let mut assembly = Assembly::default();
+            let bytes = Bytes::from_static(piece.as_bytes());
+            let failed = (1..20).find(|_| body.push(&bytes, &mut assembly, &mut |_| {}).is_err());
+            assert_eq!(failed, Some(pieces), "{piece:?}");
+        };
+        check("          ", (50, 1000), 6);
+        check("{         ", (50, 1000), 6);
+        check(": comment\n", (50, 80), 9);
     }
 }

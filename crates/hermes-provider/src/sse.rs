@@ -111,6 +111,7 @@ impl SseParser {
             self.skipping = true;
             self.line = Vec::new();
             self.data = None;
+            self.name = String::new();
             self.note("an event was larger than the limit and was skipped");
             return;
         }
@@ -225,12 +226,12 @@ mod tests {
 
     #[test]
     fn an_oversized_event_is_skipped_and_the_next_one_is_not() {
-        let long = format!("data: {}\n\ndata: next\n\n", "x".repeat(100));
+        let long = format!("event: error\ndata: {}\n\ndata: next\n\n", "x".repeat(100));
         for step in [1, 7, 1000] {
             let chunks: Vec<&[u8]> = long.as_bytes().chunks(step).collect();
             let (found, problems) = events(&chunks, 50);
             assert_eq!(found.len(), 1, "{step}");
-            assert_eq!(found[0].data, "next");
+            assert_eq!((&*found[0].name, &*found[0].data), ("", "next"));
             assert_eq!(problems.len(), 1);
         }
     }

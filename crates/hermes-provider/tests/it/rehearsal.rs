@@ -180,8 +180,12 @@ fn it_says_why_it_cannot_start() {
     let error = Rehearsal::start(taken).unwrap_err();
     assert!(matches!(error, RehearsalError::Listen { .. }));
     assert!(error.to_string().contains("hint: "), "{error}");
-    let record =
-        RehearsalOptions { record: Some("/nonexistent/x/y".into()), ..RehearsalOptions::default() };
+    // A file where a folder would have to be.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let record = RehearsalOptions {
+        record: Some(file.path().join("record.jsonl")),
+        ..RehearsalOptions::default()
+    };
     assert!(matches!(Rehearsal::start(record), Err(RehearsalError::Record { .. })));
-    assert!(Script::load("/nonexistent/provider.json".as_ref()).is_err());
+    assert!(Script::load(&file.path().join("provider.json")).is_err());
 }
