@@ -1,7 +1,7 @@
 """Plugins that hold a single place: the memory provider, the context engine.
 
-They are chosen by a setting and get a context of their own, in which tools, commands and the like
-do not count; hooks do, because providers bring their own.
+They are chosen by a setting and get a context of their own, in which commands and skills do not
+count; hooks and tools do, because providers bring their own.
 """
 
 from __future__ import annotations
@@ -30,10 +30,6 @@ class LaneContext(PluginContext):
     def register_context_engine(self, engine: Any) -> Any:
         """Takes the engine."""
         self.engine = engine
-        return None
-
-    def register_tool(self, *args: Any, **options: Any) -> Any:
-        """Does nothing: a provider's tools come from its schemas."""
         return None
 
     def register_command(self, *args: Any, **options: Any) -> Any:

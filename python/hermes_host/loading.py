@@ -97,6 +97,12 @@ def _bare(target: Any) -> bool:
     return True
 
 
+def _brought(key: str) -> bool:
+    module = sys.modules.get("providers")
+    owners = getattr(module, "owners", None)
+    return owners is not None and key in owners().values()
+
+
 def load(server: Server, params: dict[str, Any]) -> dict[str, Any]:
     """Loads one plugin and says what it did."""
     plugin = Plugin(server, params)
@@ -112,6 +118,8 @@ def load(server: Server, params: dict[str, Any]) -> dict[str, Any]:
             # Importing it registers its profile. A target that needs no argument is called.
             if callable(target) and not isinstance(target, types.ModuleType) and _bare(target):
                 finish(target())
+            if not _brought(plugin.key):
+                raise NoRegister("it registered no model provider")
         elif lane == "memory":
             from . import lanes
 

@@ -292,7 +292,8 @@ impl Inner {
                     item = items.recv() => match item {
                         Some(item) if item.index == place => break Some(Ok(item)),
                         Some(_) => {}
-                        None => break None,
+                        // Nothing more comes from a process that has ended.
+                        None => break Some(Err(link.why_ended())),
                     },
                     why = async {
                         ended.wait_for(Option::is_some).await.ok().and_then(|why| why.clone())

@@ -572,7 +572,9 @@ impl Inner {
 
     fn lane(&self, lane: &str, name: &str) -> Option<Found> {
         let home = self.options.home.root().join("plugins");
-        for folder in [home.join(name), home.join(lane).join(name)] {
+        let own = home.join(lane.replace('-', "_")).join(name);
+        let folders = if lane == "memory" { vec![home.join(name), own] } else { vec![own] };
+        for folder in folders {
             if folder.join("__init__.py").is_file() {
                 return discover::from_folder(&folder, None, PluginSource::User).or_else(|| {
                     let point = discover::EntryPoint::bare(name);

@@ -368,6 +368,11 @@ impl Link {
         self.ended.subscribe()
     }
 
+    /// Why it ended, in words for a message.
+    pub(crate) fn why_ended(&self) -> String {
+        self.ended.borrow().clone().unwrap_or_else(|| "its link was closed".to_owned())
+    }
+
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         self.pid

@@ -1,5 +1,9 @@
 //! The whole of it through the real Python process.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod delivery;
+mod failure;
 mod hooks;
+mod middleware;
 mod rig;
+mod shell;

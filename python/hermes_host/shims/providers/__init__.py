@@ -15,6 +15,7 @@ __all__ = [
 ]
 
 _profiles: dict[str, Any] = {}
+_owners: dict[str, str] = {}
 
 
 def register_provider(profile: Any) -> None:
@@ -26,7 +27,13 @@ def register_provider(profile: Any) -> None:
     from hermes_host import origin, runtime
 
     call = origin.current()
-    runtime.tell("model_provider", {"name": name, "plugin": call.plugin if call else ""})
+    _owners[name] = call.plugin if call else ""
+    runtime.tell("model_provider", {"name": name, "plugin": _owners[name]})
+
+
+def owners() -> dict[str, str]:
+    """Which plugin brought which."""
+    return dict(_owners)
 
 
 def get_provider_profile(name: str) -> Any:
@@ -55,6 +62,7 @@ def registered() -> dict[str, dict[str, Any]]:
             "auth_type": getattr(profile, "auth_type", None),
             "base_url": getattr(profile, "base_url", None),
             "class": type(profile).__name__,
+            "plugin": _owners.get(name, ""),
             "env_vars": list(getattr(profile, "env_vars", ()) or ()),
         }
     return out
