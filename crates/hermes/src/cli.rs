@@ -65,8 +65,25 @@ pub enum Command {
     /// List, show, rebuild, verify and compare the requests that were sent.
     #[command(subcommand)]
     Requests(Requests),
-    /// Show what the last request of a session was made of.
+    /// Show what a session's last or next request is made of, its sources, and why.
     Context(Context),
+    /// Find every place where a text is or was: files, prompts, rows, requests.
+    Trace {
+        /// The text, letter for letter.
+        text: String,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write an account of a session that is safe to paste.
+    Report {
+        /// Id, unique prefix, title, or "latest".
+        #[arg(default_value = "latest")]
+        session: String,
+    },
+    /// List skills, and switch them on and off.
+    #[command(subcommand)]
+    Skills(Skills),
     /// Show and change the configuration.
     #[command(subcommand)]
     Config(Config),
@@ -231,18 +248,94 @@ pub enum Requests {
     },
 }
 
-/// What a request was made of.
+/// What a request is made of.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Context {
-    /// Id, unique prefix, title, or "latest".
-    #[arg(default_value = "latest")]
-    pub session: String,
+    /// Another question about the context.
+    #[command(subcommand)]
+    pub command: Option<AboutContext>,
+    /// Id, unique prefix, title, or "latest"; then "all" to list every part.
+    #[arg(value_name = "SESSION [all]", num_args = 0..=2)]
+    pub session: Vec<String>,
     /// List every part instead of groups.
     #[arg(long)]
     pub all: bool,
+    /// What the next request would hold, without sending it.
+    #[arg(long)]
+    pub next: bool,
+    /// What would be said in it.
+    #[arg(long, value_name = "TEXT", requires = "next")]
+    pub say: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Questions about the context.
+#[derive(Debug, Subcommand)]
+pub enum AboutContext {
+    /// Every source: when it was loaded, whether it differs now, when that reaches the model.
+    Sources {
+        /// Id, unique prefix, title, or "latest".
+        session: Option<String>,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Why a file, source or skill is in the context, or is not.
+    Why {
+        /// A path, or the name of a source, skill or project file.
+        name: String,
+        /// Id, unique prefix, title, or "latest".
+        #[arg(long)]
+        session: Option<String>,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compare two prompts: SESSION, or SESSION@GENERATION.
+    Diff {
+        /// The older one.
+        a: String,
+        /// The newer one.
+        b: String,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read sources anew in a stored session; the model is told with its next message.
+    Refresh {
+        /// Sources, such as memory or project; all without any.
+        sources: Vec<String>,
+        /// Id, unique prefix, title, or "latest".
+        #[arg(long, default_value = "latest")]
+        session: String,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Skills.
+#[derive(Debug, Subcommand)]
+pub enum Skills {
+    /// List all skills, those that cannot be used with the reason.
+    List {
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Switch a skill on.
+    Enable {
+        /// Its name.
+        name: String,
+    },
+    /// Switch a skill off.
+    Disable {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// The configuration.

@@ -63,6 +63,7 @@ impl Exit {
                     AgentError::Store(error) => of_store(error),
                     AgentError::Config(_) => Self::Config,
                     AgentError::EmptyInput => Self::Usage,
+                    AgentError::NoSuchSource { .. } | AgentError::Skill(_) => Self::NotFound,
                     _ => Self::Failure,
                 };
             }

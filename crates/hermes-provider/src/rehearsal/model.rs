@@ -339,6 +339,17 @@ impl Command {
         if let Some(rest) = after(line, "load the skill ").or_else(|| after(line, "load skill ")) {
             return tool(&["skill_view"], vec![("name", first_word(rest)?.to_owned())]);
         }
+        if let Some(rest) = after(line, "delegate ") {
+            let (goal, context) = rest.split_once(" knowing ").unwrap_or((rest, ""));
+            let task = object(&[
+                ("goal", unquote(goal).to_owned()),
+                ("context", unquote(context).to_owned()),
+            ]);
+            return Some(Self::Tool {
+                names: &["delegate_task"],
+                arguments: Box::new(move |_| format!("{{\"tasks\":[{task}]}}")),
+            });
+        }
         if let Some(rest) = after(line, "search sessions for ") {
             return tool(&["session_search"], vec![("query", unquote(rest).to_owned())]);
         }
@@ -425,7 +436,7 @@ fn fixed(text: &str) -> String {
     format!(
         "I am the rehearsal model: a small program, no language model. I read \"{}\" and understand only \
          these requests: read FILE, run COMMAND, remember TEXT, load skill NAME, search WORDS, \
-         write TEXT to FILE, what can you see of TEXT. To talk to a model, run `hermes setup`.",
+         write TEXT to FILE, delegate TASK, what can you see of TEXT. To talk to a model, run `hermes setup`.",
         head(text, 80)
     )
 }

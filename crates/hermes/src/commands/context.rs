@@ -1,13 +1,22 @@
-//! `hermes context`: what the last request of a session was made of.
+//! `hermes context`: what the last or next request of a session is made of, where each source
+//! stands, why something is in the context or is not, what a refresh changes.
 
-use std::collections::BTreeMap;
+mod print;
 
-use hermes_agent::inspect::{self, ContextReport, Inspector, PartKind};
+use anyhow::Context as _;
+use hermes_agent::inspect::{self, ContextReport, Inspector, SourceState, WhyReport};
+use hermes_agent::{Conversation, RefreshReport, Services};
+use hermes_context::{snapshot_differences, source_kind};
+use hermes_core::{GenerationNo, Snapshot};
 use hermes_home::{Route, routes};
-use hermes_store::{SessionInfo, Store};
+use hermes_store::{OpenMode, SessionInfo, Store, StoreError};
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
 
+pub use self::print::print;
 use crate::app::App;
-use crate::cli::Context;
+use crate::cli::{AboutContext, Context};
+use crate::commands::chat;
 use crate::exit::Exit;
 use crate::out;
 
@@ -16,15 +25,42 @@ use crate::out;
 /// # Errors
 /// If there is no such session or it has sent nothing.
 pub fn run(app: &App, flags: &Context) -> anyhow::Result<Exit> {
-    let store = app.reader()?;
-    let info = app.session(&store, &flags.session)?;
-    let report = report(app, &store, &info)?;
-    if flags.json {
-        out::json(&report)?;
-    } else {
-        print(&report, flags.all)?;
+    match &flags.command {
+        None => request(app, flags)?,
+        Some(AboutContext::Sources { session, json }) => {
+            let (services, conversation) = look(app, session.as_deref())?;
+            let states = inspect::sources(&services, &conversation)?;
+            if *json { out::json(&states)? } else { print_sources(&states)? }
+        }
+        Some(AboutContext::Why { name, session, json }) => {
+            let (services, conversation) = look(app, session.as_deref())?;
+            let report = inspect::why(&services, &conversation, name)?;
+            if *json { out::json(&report)? } else { print_why(&report)? }
+        }
+        Some(AboutContext::Diff { a, b, json }) => diff(app, a, b, *json)?,
+        Some(AboutContext::Refresh { sources, session, json }) => {
+            let report = refresh(app, session, sources)?;
+            if *json { out::json(&report)? } else { print_refresh(&report)? }
+        }
     }
     Ok(Exit::Ok)
+}
+
+/// The last or the next request.
+fn request(app: &App, flags: &Context) -> anyhow::Result<()> {
+    let is_all = |word: Option<&String>| word.is_some_and(|word| word == "all");
+    let last_word = flags.session.last();
+    let all = flags.all || is_all(last_word);
+    let session = flags.session.first().filter(|word| !is_all(Some(word))).map(String::as_str);
+    let report = if flags.next {
+        let (services, conversation) = open(app, session, Conversation::preview)?;
+        inspect::next(&services, &conversation, flags.say.as_deref().unwrap_or("(your message)"))?
+    } else {
+        let store = app.reader()?;
+        let info = app.session(&store, session.unwrap_or("latest"))?;
+        report(app, &store, &info)?
+    };
+    if flags.json { out::json(&report) } else { print(&report, all) }
 }
 
 /// Describes the last request of a session, with the window of its model where it is known.
@@ -42,141 +78,196 @@ pub fn report(app: &App, store: &Store, info: &SessionInfo) -> anyhow::Result<Co
     Ok(inspect::context(&mut Inspector::new(store), info, window)?)
 }
 
-/// Prints the report: head, separate figures, then parts in groups, or each with `all`.
+type Open = fn(
+    &Services,
+    &SessionInfo,
+    hermes_agent::StartOptions,
+) -> Result<Conversation, hermes_agent::AgentError>;
+
+/// A session as it is stored, without holding it; without a reference the latest, or, where there
+/// is none, what a new one would be.
+///
+/// # Errors
+/// If there is no such session.
+pub fn look(app: &App, session: Option<&str>) -> anyhow::Result<(Services, Conversation)> {
+    open(app, session, Conversation::peek)
+}
+
+fn open(app: &App, session: Option<&str>, open: Open) -> anyhow::Result<(Services, Conversation)> {
+    let loaded = app.config()?;
+    let store = app.reader()?;
+    let info = match session {
+        Some(session) => Some(app.session(&store, session)?),
+        None => match app.session(&store, "latest") {
+            Ok(info) => Some(info),
+            Err(error) if is_not_found(&error) => None,
+            Err(error) => return Err(error),
+        },
+    };
+    let configured = loaded.config.terminal.cwd.clone();
+    let folder = info.as_ref().and_then(|info| info.cwd.as_deref());
+    let options = chat::options(app.workspace(&configured, folder)?);
+    let services = app.services(loaded, store, info.as_ref())?;
+    let conversation = match &info {
+        Some(info) => open(&services, info, options)?,
+        None => Conversation::start(&services, options)?,
+    };
+    Ok((services, conversation))
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<StoreError>(), Some(StoreError::NotFound { .. }))
+}
+
+/// Prints the table of sources with their present state.
 ///
 /// # Errors
 /// If stdout is closed.
-pub fn print(report: &ContextReport, all: bool) -> anyhow::Result<()> {
-    let unknown = || "unknown".to_owned();
-    let figure = |figure: Option<u64>| figure.map_or_else(unknown, |figure| figure.to_string());
-    let head = [
-        ("session", report.session.clone()),
-        ("working directory", report.cwd.clone().unwrap_or_else(unknown)),
-        ("git root", report.git_root.clone().unwrap_or_else(|| "none".to_owned())),
-        ("project files", project_files(report)),
-        ("request", report.request.clone()),
-        ("provider, model", format!("{}, {}", report.provider, report.model)),
-        ("prompt digest", report.prompt_digest.clone()),
-        ("history digest", report.history_digest.clone()),
-        ("cache read tokens", figure(report.usage.cache_read)),
-        ("cache write tokens", figure(report.usage.cache_write)),
-        ("compactions", report.compactions.to_string()),
-        (
-            "input tokens",
-            format!(
-                "{} by the provider, ~{} estimated",
-                figure(report.usage.input),
-                report.estimated_tokens
-            ),
-        ),
-        ("body", format!("{} bytes", report.body_bytes)),
-    ];
-    for (name, value) in head {
-        out::line(format!("{name:<18} {value}"))?;
-    }
-    if let Some(window) = report.context_window {
-        out::line(format!("{:<18} {}", "window", bar(report, window)))?;
-    }
-    out::line("")?;
-    let rows = if all { every_part(report) } else { groups(report) };
-    out::table(&["part", "name", "source", "bytes", "~tokens", "share"], rows, "no parts")?;
-    let out_of_prompt: Vec<_> =
-        report.blocks.iter().filter(|block| !block.verdict.is_in()).collect();
-    if !out_of_prompt.is_empty() {
-        out::line("\nconsidered and left out:")?;
-        for block in out_of_prompt {
-            let verdict = serde_json::to_string(&block.verdict)?;
-            out::line(format!("  {} ({}): {verdict}", block.id, block.source))?;
+pub fn print_sources(states: &[SourceState]) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for state in states {
+        let Some(kind) = source_kind(state.id) else { continue };
+        if state.entries.is_empty() {
+            rows.push(vec![
+                state.id.to_owned(),
+                String::new(),
+                String::new(),
+                "none in this session".to_owned(),
+                state.reaches_model.to_owned(),
+            ]);
         }
+        for entry in &state.entries {
+            let loaded = entry.loaded_at.map(|at| at.to_string()).unwrap_or_default();
+            rows.push(vec![
+                entry.id.clone(),
+                out::ellipsis(&entry.source, 60),
+                loaded,
+                entry.verdict.clone(),
+                entry.sentence(kind),
+            ]);
+        }
+    }
+    out::table(&["source", "where", "loaded at", "verdict", "now"], rows, "no sources")
+}
+
+/// Prints the answers to one question.
+///
+/// # Errors
+/// If stdout is closed.
+pub fn print_why(report: &WhyReport) -> anyhow::Result<()> {
+    for answer in &report.answers {
+        out::line(format!("{}\n  {}", answer.source, answer.sentence))?;
     }
     Ok(())
 }
 
-fn project_files(report: &ContextReport) -> String {
-    let files: Vec<String> = report
-        .blocks
-        .iter()
-        .filter(|block| block.id.starts_with("project") && block.verdict.is_in())
-        .map(|block| block.source.to_string())
-        .collect();
-    if files.is_empty() { "none".to_owned() } else { files.join(", ") }
+/// Reads sources anew in a stored session.
+fn refresh(app: &App, session: &str, sources: &[String]) -> anyhow::Result<RefreshReport> {
+    let loaded = app.config()?;
+    let store = app.store(OpenMode::ReadWrite)?;
+    let info = app.session(&store, session)?;
+    let configured = loaded.config.terminal.cwd.clone();
+    let options = chat::options(app.workspace(&configured, info.cwd.as_deref())?);
+    let services = app.services(loaded, store, Some(&info))?;
+    let mut conversation = Conversation::resume(&services, &info, options)?;
+    let report = conversation.refresh(&services, sources)?;
+    conversation.release()?;
+    services.store.close();
+    Ok(report)
 }
 
-/// How full the window is, as a bar of 40 signs.
-fn bar(report: &ContextReport, window: u64) -> String {
-    const WIDTH: u64 = 40;
-    let used = report.usage.input.unwrap_or(report.estimated_tokens);
-    let filled = (used * WIDTH).checked_div(window).unwrap_or(0).min(WIDTH) as usize;
-    let empty = WIDTH as usize - filled;
-    let percent = used as f64 * 100.0 / window.max(1) as f64;
-    format!("[{}{}] {percent:.1} % of {window}", "#".repeat(filled), ".".repeat(empty))
-}
-
-const fn kind_word(kind: PartKind) -> &'static str {
-    match kind {
-        PartKind::Prompt => "prompt",
-        PartKind::Tool => "tool",
-        PartKind::Row => "history",
-        PartKind::Filler => "filler",
+/// Prints what a refresh changed, the difference by lines, what it costs.
+///
+/// # Errors
+/// If stdout is closed.
+pub fn print_refresh(report: &RefreshReport) -> anyhow::Result<()> {
+    for warning in &report.warnings {
+        out::note(format!("warning: {warning}"));
     }
-}
-
-fn share(bytes: usize, report: &ContextReport) -> String {
-    format!("{:.1} %", bytes as f64 * 100.0 / report.body_bytes.max(1) as f64)
-}
-
-fn every_part(report: &ContextReport) -> Vec<Vec<String>> {
-    report
-        .parts
-        .iter()
-        .map(|part| {
-            let row = part.row.map(|row| format!("row {row}")).unwrap_or_default();
-            let source = [row.as_str(), part.source.as_str()]
-                .into_iter()
-                .filter(|text| !text.is_empty())
-                .collect::<Vec<_>>()
-                .join(", ");
-            vec![
-                kind_word(part.kind).to_owned(),
-                part.name.clone(),
-                source,
-                part.bytes.to_string(),
-                part.tokens.to_string(),
-                share(part.bytes, report),
-            ]
-        })
-        .collect()
-}
-
-/// Prompt blocks one by one, tools in sum, history by origin.
-fn groups(report: &ContextReport) -> Vec<Vec<String>> {
-    let mut sums: BTreeMap<(PartKind, usize, String), (usize, usize, u64, String)> =
-        BTreeMap::new();
-    for (at, part) in report.parts.iter().enumerate() {
-        let (order, name) = match part.kind {
-            PartKind::Prompt => (at, part.name.clone()),
-            PartKind::Tool => (0, "definitions".to_owned()),
-            PartKind::Row | PartKind::Filler => (0, part.name.clone()),
+    for change in &report.differences {
+        let state = match (change.was.is_some(), change.is.is_some(), change.in_prompt) {
+            (false, _, _) => "new",
+            (_, false, _) => "gone",
+            (_, _, true) => "changed",
+            (_, _, false) => "changed outside of the prompt",
         };
-        let sum = sums.entry((part.kind, order, name)).or_default();
-        sum.0 += 1;
-        sum.1 += part.bytes;
-        sum.2 += part.tokens;
-        if part.kind == PartKind::Prompt {
-            sum.3.clone_from(&part.source);
-        }
+        out::line(format!("{}: {state} ({})", change.id, change.source))?;
     }
-    sums.into_iter()
-        .map(|((kind, _, name), (count, bytes, tokens, source))| {
-            let source = if kind == PartKind::Prompt { source } else { format!("{count} parts") };
-            vec![
-                kind_word(kind).to_owned(),
-                name,
-                source,
-                bytes.to_string(),
-                tokens.to_string(),
-                share(bytes, report),
-            ]
-        })
-        .collect()
+    if report.tools_changed {
+        out::line("tools: changed")?;
+    }
+    print_lines(&report.texts.0, &report.texts.1)?;
+    out::line(format!(
+        "prompt {:.12} -> {:.12}, {} bytes shared",
+        report.prompt_before.to_string(),
+        report.prompt_after.to_string(),
+        report.shared_prompt_bytes
+    ))?;
+    out::line(&report.sentence)
+}
+
+/// The lines that differ, with their signs.
+fn print_lines(a: &str, b: &str) -> anyhow::Result<()> {
+    let diff = TextDiff::from_lines(a, b);
+    for change in diff.iter_all_changes() {
+        let sign = match change.tag() {
+            ChangeTag::Equal => continue,
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+        };
+        out::line(format!("{sign} {}", change.value().trim_end_matches('\n')))?;
+    }
+    Ok(())
+}
+
+/// A difference of two prompts as `--json` shows it.
+#[derive(Serialize)]
+struct DiffJson {
+    a: String,
+    b: String,
+    same: bool,
+    differences: Vec<hermes_agent::SourceChange>,
+}
+
+fn diff(app: &App, a: &str, b: &str, json: bool) -> anyhow::Result<()> {
+    let store = app.reader()?;
+    let (older, newer) = (snapshot(app, &store, a)?, snapshot(app, &store, b)?);
+    let differences: Vec<hermes_agent::SourceChange> =
+        snapshot_differences(&older, &newer).into_iter().map(Into::into).collect();
+    if json {
+        return out::json(&DiffJson {
+            a: older.digest.to_string(),
+            b: newer.digest.to_string(),
+            same: older.digest == newer.digest,
+            differences,
+        });
+    }
+    if older.digest == newer.digest {
+        return out::line(format!("the same prompt, {}", older.digest));
+    }
+    out::line(format!("prompt {} -> {}", older.digest.short(), newer.digest.short()))?;
+    for change in &differences {
+        let text = if change.in_prompt { "in the prompt" } else { "outside of the prompt" };
+        out::line(format!("{}: {text} ({})", change.id, change.source))?;
+    }
+    print_lines(&older.text, &newer.text)
+}
+
+/// The prompt that `SESSION` or `SESSION@GENERATION` names.
+fn snapshot(app: &App, store: &Store, reference: &str) -> anyhow::Result<Snapshot> {
+    let (session, generation) = match reference.rsplit_once('@') {
+        Some((session, n)) => {
+            let n = n.parse().with_context(|| {
+                format!("\"{n}\" is no generation; hint: a number, as `hermes report` lists them")
+            })?;
+            (session, Some(GenerationNo(n)))
+        }
+        None => (reference, None),
+    };
+    let info = app.session(store, session)?;
+    let generation = match generation {
+        Some(n) => n,
+        None => store.history(&info.id)?.head.context("the session has no prompt yet")?,
+    };
+    Ok(store.snapshot(&info.id, generation)?)
 }

@@ -9,7 +9,9 @@ mod rehearse;
 mod requests;
 mod sessions;
 mod setup;
+pub mod skills;
 mod tour;
+pub mod trace;
 
 use clap::CommandFactory as _;
 
@@ -32,6 +34,9 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Sessions(command)) => sessions::run(&app(talk)?, command),
         Some(Command::Requests(command)) => requests::run(&app(talk)?, command),
         Some(Command::Context(flags)) => context::run(&app(talk)?, &flags),
+        Some(Command::Trace { text, json }) => trace::run(&app(talk)?, &text, json),
+        Some(Command::Report { session }) => trace::report(&app(talk)?, &session),
+        Some(Command::Skills(command)) => skills::run(&app(talk)?, command),
         Some(Command::Config(command)) => config::run(&app(talk)?, command),
         Some(Command::Doctor { json }) => doctor::run(&app(talk)?, json),
         Some(Command::Rehearse(command)) => rehearse::run(command),

@@ -1,11 +1,13 @@
 //! Slash commands as data: name, aliases, arguments, help, what Tab offers, what is run. Help,
 //! completion and the guide read this table; there is no other list.
 
+use hermes_agent::inspect;
+use hermes_context::skills::{SlashCommand, slash_commands};
 use hermes_core::Usage;
 use hermes_store::{SessionFilter, SessionInfo, TitleSource};
 
 use super::Repl;
-use crate::commands::context;
+use crate::commands::{context, skills as skill_files, trace};
 use crate::out::{self, Paint, ellipsis};
 
 /// One command.
@@ -97,10 +99,54 @@ pub const TABLE: &[Command] = &[
     Command {
         name: "context",
         aliases: &["ctx"],
-        arguments: "[all]",
-        help: "show what the last request was made of",
-        words: Words::Fixed(&[("all", "every part instead of groups")]),
+        arguments: "[all|next|sources|why NAME]",
+        help: "show what the last or next request is made of, the sources, or why",
+        words: Words::Fixed(&[
+            ("all", "every part instead of groups"),
+            ("next", "what the next request would hold"),
+            ("sources", "every source and its present state"),
+            ("why", "why a file, source or skill is in or out"),
+        ]),
         run: context,
+    },
+    Command {
+        name: "refresh",
+        aliases: &[],
+        arguments: "[SOURCE ..]",
+        help: "read sources of the prompt anew; shows what changed and what it costs",
+        words: Words::Fixed(&[
+            ("memory", "MEMORY.md"),
+            ("user", "USER.md"),
+            ("identity", "SOUL.md"),
+            ("project", "project files"),
+            ("skills", "the skills index"),
+            ("tools", "the tool definitions"),
+        ]),
+        run: refresh,
+    },
+    Command {
+        name: "trace",
+        aliases: &[],
+        arguments: "TEXT",
+        help: "find every place where a text is or was",
+        words: Words::None,
+        run: trace,
+    },
+    Command {
+        name: "report",
+        aliases: &[],
+        arguments: "",
+        help: "write an account of this session that is safe to paste",
+        words: Words::None,
+        run: report,
+    },
+    Command {
+        name: "skills",
+        aliases: &[],
+        arguments: "",
+        help: "list the skills and the commands that load them",
+        words: Words::None,
+        run: skills,
     },
     Command {
         name: "model",
@@ -119,6 +165,11 @@ pub const TABLE: &[Command] = &[
         run: exit,
     },
 ];
+
+/// Whether a built-in command has exactly this name or alias.
+pub fn is_built_in(name: &str) -> bool {
+    TABLE.iter().any(|command| command.name == name || command.aliases.contains(&name))
+}
 
 /// Finds a command by name, alias or unique prefix of a name.
 ///
@@ -305,12 +356,70 @@ fn usage_lines(info: &SessionInfo) -> Vec<String> {
 }
 
 fn context(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
-    let Some(info) = repl.info()? else {
-        out::note("nothing was sent in this session yet; the banner shows what was loaded");
+    let (word, rest) = argument.split_once(' ').unwrap_or((argument, ""));
+    match word {
+        "next" => {
+            let report = inspect::next(&repl.services, &repl.conversation, "(your message)")?;
+            context::print(&report, rest == "all")?;
+        }
+        "sources" => {
+            context::print_sources(&inspect::sources(&repl.services, &repl.conversation)?)?;
+        }
+        "why" if !rest.trim().is_empty() => {
+            let report = inspect::why(&repl.services, &repl.conversation, rest.trim())?;
+            context::print_why(&report)?;
+        }
+        "" | "all" => match repl.info()? {
+            Some(info) => {
+                let report = context::report(repl.app, &repl.services.store, &info)?;
+                context::print(&report, word == "all")?;
+            }
+            None => out::note(
+                "nothing was sent in this session yet\nhint: /context next shows what would be",
+            ),
+        },
+        _ => out::note("hint: /context, /context all, next, sources, or why NAME"),
+    }
+    Ok(Next::Stay)
+}
+
+fn refresh(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    let sources: Vec<String> = argument.split_whitespace().map(str::to_owned).collect();
+    // The configuration may be what changed.
+    repl.services.config = std::sync::Arc::new(repl.app.config()?.config);
+    let report = repl.conversation.refresh(&repl.services, &sources);
+    repl.conversation.release()?;
+    context::print_refresh(&report?)?;
+    Ok(Next::Stay)
+}
+
+fn trace(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    if argument.is_empty() {
+        out::note("hint: /trace TEXT");
         return Ok(Next::Stay);
-    };
-    let report = context::report(repl.app, &repl.services.store, &info)?;
-    context::print(&report, argument == "all")?;
+    }
+    trace::print(&inspect::trace(&repl.services, &repl.conversation, argument)?)?;
+    Ok(Next::Stay)
+}
+
+fn report(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+    match repl.info()? {
+        Some(info) => {
+            let now = repl.app.env.now();
+            out::raw(inspect::report(&repl.services, &repl.conversation, &info, now)?)?;
+        }
+        None => out::note("nothing was said in this session yet"),
+    }
+    Ok(Next::Stay)
+}
+
+fn skills(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+    let commands = repl.skill_commands();
+    let rows = commands
+        .into_iter()
+        .map(|it| vec![format!("/{}", it.command), it.skill, it.notice.unwrap_or_default()])
+        .collect();
+    out::table(&["command", "skill", ""], rows, "there are no skills that can be loaded here")?;
     Ok(Next::Stay)
 }
 
@@ -338,6 +447,16 @@ impl Repl<'_> {
             limit: Some(limit),
             ..SessionFilter::default()
         })?)
+    }
+
+    /// The commands that load skills here.
+    pub(super) fn skill_commands(&self) -> Vec<SlashCommand> {
+        let names = TABLE.iter().flat_map(|it| std::iter::once(&it.name).chain(it.aliases));
+        let reserved: Vec<&str> = names.copied().collect();
+        let (config, workspace) = (&self.services.config, self.conversation.workspace());
+        skill_files::found(self.app, config, workspace, |catalogue, gate| {
+            slash_commands(&catalogue.skills, gate, &reserved)
+        })
     }
 
     /// The facts of the session; None before anything was said.

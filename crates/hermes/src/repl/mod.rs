@@ -126,6 +126,10 @@ impl Repl<'_> {
     /// One line from the person: a command or a message.
     fn line(&mut self, line: &str) -> Next {
         let done = match commands::parse(line) {
+            Some((name, _)) if !commands::is_built_in(name) && self.skill(name).is_some() => {
+                let skills = self.skill(name).into_iter().collect();
+                self.say(UserInput { skills, ..UserInput::text(line) })
+            }
             Some((name, argument)) => match commands::find(name) {
                 Ok(command) => (command.run)(self, argument),
                 Err(nearest) => {
@@ -141,7 +145,7 @@ impl Repl<'_> {
             None => {
                 // Two slashes stand for one that begins a message.
                 let text = if line.starts_with("//") { &line[1..] } else { line };
-                self.say(text)
+                self.say(UserInput::text(text))
             }
         };
         done.unwrap_or_else(|error| {
@@ -153,12 +157,17 @@ impl Repl<'_> {
         })
     }
 
+    /// The skill that a command of this name loads.
+    fn skill(&self, command: &str) -> Option<String> {
+        let commands = self.skill_commands();
+        commands.into_iter().find(|it| it.command == command).map(|it| it.skill)
+    }
+
     /// One turn. Ctrl-C stops it; what was said is kept.
-    fn say(&mut self, text: &str) -> anyhow::Result<Next> {
+    fn say(&mut self, input: UserInput) -> anyhow::Result<Next> {
         let screen = Screen::new(Show::Everything, self.services.config.display.show_reasoning);
         let cancel = Cancel::default();
         let running = self.interrupts.during(cancel.clone());
-        let input = UserInput::text(text);
         let turn = self.conversation.turn(&self.services, input, &screen, &cancel);
         let report = self.runtime.block_on(turn);
         drop(running);
