@@ -88,7 +88,8 @@ pub fn why(
             answers.push(of_part(kind, entry));
         }
     }
-    answers.extend(indexed_skill(conversation, name));
+    let loaded = answers.iter().any(|answer| answer.state == WhyState::InHistory);
+    answers.extend(indexed_skill(conversation, name, loaded));
     if answers.is_empty() {
         answers.push(outside(conversation, asked));
     }
@@ -150,18 +151,22 @@ fn of_part(kind: &str, entry: SourceEntry) -> WhyAnswer {
     }
 }
 
-/// A skill of which the prompt names only name and description.
-fn indexed_skill(conversation: &Conversation, name: &str) -> Option<WhyAnswer> {
+/// A skill of which the prompt names name and description.
+fn indexed_skill(conversation: &Conversation, name: &str, loaded: bool) -> Option<WhyAnswer> {
     let block = conversation.blocks().iter().find(|block| block.id == "skills")?;
     let snapshot = conversation.snapshot();
     let text = snapshot.text.get(block.range.start..block.range.end)?;
     let line = format!("- {name}: ");
+    let body = if loaded {
+        "its text is in the history".to_owned()
+    } else {
+        format!("its text is not in the context: skill_view or /{name} loads it")
+    };
     text.lines().any(|shown| shown.starts_with(&line)).then(|| WhyAnswer {
         source: format!("skill {name}"),
         state: WhyState::Indexed,
         sentence: format!(
-            "skill {name} is in the prompt's index with name and description, read {}; its text \
-             is not: skill_view or /{name} loads it",
+            "skill {name} is in the prompt's index with name and description, read {}; {body}",
             block.loaded_at
         ),
         loaded_at: Some(block.loaded_at),
