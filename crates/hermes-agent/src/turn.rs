@@ -43,8 +43,8 @@ enum Step {
     Calls(Vec<ReplyCall>),
     /// Reasoning and nothing else.
     ReasoningOnly,
-    /// The stream broke after text was shown; the text is stored and hidden.
-    Broken(String),
+    /// The stream broke after text was shown, and another try may help. The text is stored.
+    Broken(Box<ConverseError>),
     /// The person stopped it.
     Cancelled,
     /// No endpoint gave a reply.
@@ -121,13 +121,23 @@ impl Conversation {
                     ));
                 }
                 Step::ReasoningOnly => reasoning_only = true,
-                Step::Broken(why) => {
+                Step::Broken(error) => {
                     broken += 1;
-                    if broken > services.config.agent.api_max_retries {
+                    let why = error.to_string();
+                    let pause = services.backoff.wait(broken, error.retry_after, &*services.env);
+                    let Some(pause) =
+                        pause.filter(|_| broken <= services.config.agent.api_max_retries)
+                    else {
                         return Ok(TurnOutcome::Failed(why));
+                    };
+                    let delay_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+                    sink.event(Event::Retrying { why, attempt: broken + 1, delay_ms });
+                    tokio::select! {
+                        biased;
+                        () = cancel.cancelled() => return Ok(TurnOutcome::Interrupted),
+                        () = tokio::time::sleep(pause) => {}
                     }
                     self.hide_last_row(services, sink)?;
-                    sink.event(Event::Retrying { why, attempt: broken + 1, delay_ms: 0 });
                 }
                 Step::Cancelled => return Ok(TurnOutcome::Interrupted),
                 Step::Failed(why) => return Ok(TurnOutcome::Failed(why)),
@@ -234,7 +244,7 @@ impl Conversation {
         }
         let step = match result {
             Some(Ok(answered)) => self.store_answer(services, row, answered, sink, report)?,
-            Some(Err(error)) => self.store_failure(services, row, &error, shown, sink)?,
+            Some(Err(error)) => self.store_failure(services, row, error, shown, sink)?,
             None => self.store_cancelled(services, row, open, shown, sink)?,
         };
         // Its text is in a committed row now, or there was none.
@@ -252,7 +262,6 @@ impl Conversation {
         report: &mut TurnReport,
     ) -> Result<Step, AgentError> {
         let Answered { reply, mut end, endpoint_index, profile, .. } = answered;
-        self.learn(services, endpoint_index, profile)?;
         let now = services.env.now();
         let mut row = self.assistant_row(seq, &reply, now);
         if matches!(reply.finish, Finish::Length) {
@@ -263,6 +272,7 @@ impl Conversation {
         let usage = end.usage;
         self.commit(services, vec![Record::Row(row.clone()), Record::AttemptEnded(end)], sink)?;
         self.rows.push(row);
+        self.learn(services, endpoint_index, profile, sink);
         add_usage(&mut report.usage, &usage);
         sink.event(Event::Usage(usage));
         sink.event(Event::AnswerStored { row: seq });
@@ -288,15 +298,16 @@ impl Conversation {
         &mut self,
         services: &Services,
         row: Seq,
-        error: &ConverseError,
+        error: ConverseError,
         shown: Shown,
         sink: &dyn EventSink,
     ) -> Result<Step, AgentError> {
-        let text = error.to_string();
-        if self.store_shown(services, row, shown, None, sink)?.is_some() {
-            return Ok(Step::Broken(text));
+        let stored = self.store_shown(services, row, shown, None, sink)?;
+        // Without anything shown all tries were made already.
+        if stored.is_some() && error.class.is_transient() {
+            return Ok(Step::Broken(Box::new(error)));
         }
-        Ok(Step::Failed(text))
+        Ok(Step::Failed(error.to_string()))
     }
 
     /// A call that the person stopped.
@@ -336,7 +347,7 @@ impl Conversation {
     ) -> Result<Option<Seq>, AgentError> {
         let mut records = Vec::new();
         let mut stored = None;
-        if !shown.text.is_empty() || !shown.reasoning.is_empty() {
+        if !shown.text.trim().is_empty() || !shown.reasoning.trim().is_empty() {
             let now = services.env.now();
             let reply = partial_reply(shown);
             let mut row = self.assistant_row(seq, &reply, now);
@@ -430,19 +441,23 @@ impl Conversation {
     }
 
     /// Keeps what an answer taught about its endpoint, for this session's next request and for
-    /// later sessions.
+    /// later sessions. A store that cannot keep it costs later sessions one request, nothing more.
     fn learn(
         &mut self,
         services: &Services,
         index: usize,
         profile: WireProfile,
-    ) -> Result<(), AgentError> {
-        let Some(endpoint) = services.endpoints.get(index) else { return Ok(()) };
-        if self.learned.get(&index).unwrap_or(&endpoint.profile) != &profile {
-            services.store.remember_profile(&endpoint_key(endpoint), &profile)?;
-            self.learned.insert(index, profile);
+        sink: &dyn EventSink,
+    ) {
+        let Some(endpoint) = services.endpoints.get(index) else { return };
+        if self.learned.get(&index).unwrap_or(&endpoint.profile) == &profile {
+            return;
         }
-        Ok(())
+        if let Err(error) = services.store.remember_profile(&endpoint_key(endpoint), &profile) {
+            let text = format!("what was learned about the endpoint could not be kept: {error}");
+            sink.event(Event::Notice { level: NoticeLevel::Warning, text });
+        }
+        self.learned.insert(index, profile);
     }
 
     /// The endpoints with what this session has learned about them.

@@ -51,6 +51,18 @@ impl Backoff {
         let percent = u32::from(self.jitter_percent.min(100)) * u32::from(random) / 255;
         full.saturating_sub(full * percent / 100)
     }
+
+    /// The delay after the failed try `attempt`, as long at least as the provider asked for. None
+    /// if that is longer than is waited for.
+    pub fn wait(
+        &self,
+        attempt: u32,
+        retry_after: Option<Duration>,
+        env: &dyn Env,
+    ) -> Option<Duration> {
+        let asked = retry_after.unwrap_or_default();
+        (asked <= self.longest_retry_after).then(|| self.delay(attempt, env).max(asked))
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +79,9 @@ mod tests {
             let delay = backoff.delay(attempt, &env);
             assert!(delay <= full && delay >= full / 2, "{attempt}: {delay:?}");
         }
+        let wait = |seconds| backoff.wait(1, Some(Duration::from_secs(seconds)), &env);
+        assert_eq!((wait(30), wait(121)), (Some(Duration::from_secs(30)), None));
+        assert!(backoff.wait(1, None, &env).is_some_and(|delay| delay <= backoff.base));
         assert_ne!(backoff.delay(9, &env), backoff.delay(9, &env));
         assert_eq!(Backoff { jitter_percent: 0, ..backoff }.delay(2, &env), Duration::from_secs(4));
     }

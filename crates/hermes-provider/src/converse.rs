@@ -432,12 +432,7 @@ impl Lost {
         if !class.is_transient() || tries >= most {
             return None;
         }
-        let own = input.backoff.delay(tries, input.env);
-        match self.failure.retry_after {
-            Some(wait) if wait > input.backoff.longest_retry_after => None,
-            Some(wait) => Some(wait.max(own)),
-            None => Some(own),
-        }
+        input.backoff.wait(tries, self.failure.retry_after, input.env)
     }
 }
 

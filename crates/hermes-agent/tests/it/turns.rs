@@ -16,8 +16,8 @@ fn chunk(text: &str) -> String {
     )
 }
 
-/// A script entry: raw stream of these texts without an end, then the connection is closed. (A reset may
-/// overtake the text.)
+/// A script entry: raw stream of these texts without an end, then the connection is closed. (A
+/// reset may overtake the text.)
 fn broken(texts: &[&str]) -> String {
     let events: Vec<String> =
         texts.iter().map(|text| format!("data: {}\\n\\n", chunk(text))).collect();
@@ -59,6 +59,43 @@ fn b021_a_locked_store_costs_no_turn() {
     for request in services.store.requests(&RequestFilter::default()).unwrap() {
         assert_eq!(Inspector::new(&services.store).verify(&request), Verdict::Verified);
     }
+}
+
+#[test]
+fn a_lesson_that_a_locked_store_cannot_keep_costs_no_answer() {
+    let refusal =
+        r#"{"status":400,"body":{"error":{"message":"stream_options is not supported"}}}"#;
+    let bench = Bench::new(Some(&format!(r#"[{{"say":"one"}},{refusal}]"#)));
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    say(&services, &mut conversation, UserInput::text("before"));
+    let other = rusqlite::Connection::open(bench.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let heard = Heard::default();
+    let report = say_to(&services, &mut conversation, UserInput::text("after"), &heard);
+    assert_eq!((report.outcome, report.requests.len()), (TurnOutcome::Answered, 2));
+    assert_eq!(heard.warnings(), 2, "the side file, and what could not be kept");
+    other.execute_batch("ROLLBACK").unwrap();
+    say(&services, &mut conversation, UserInput::text("last"));
+    assert_eq!(bench.server.received().len(), 4, "the session itself has learned it");
+    let answers = conversation.rows().iter().filter(|row| row.role == Role::Assistant);
+    assert_eq!(answers.count(), 3);
+}
+
+#[test]
+fn an_error_in_mid_stream_that_no_other_try_helps_ends_the_turn() {
+    let error = r#"data: {\"error\":{\"message\":\"invalid api key\",\"code\":401}}\n\n"#;
+    let events = format!("data: {}\\n\\n{error}", chunk("half "));
+    let script = format!(
+        r#"[{{"kind":"main","headers":{{"content-type":"text/event-stream"}},"body":"{events}"}}]"#
+    );
+    let bench = Bench::new(Some(&script));
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    let report = say(&services, &mut conversation, UserInput::text("hello"));
+    assert!(matches!(report.outcome, TurnOutcome::Failed(_)), "{:?}", report.outcome);
+    assert_eq!(report.requests.len(), 1);
+    assert_eq!(conversation.rows()[1].text_of(Origin::Model), "half ");
 }
 
 /// Counts warnings.
