@@ -126,7 +126,10 @@ impl Config {
             .into_iter()
             .chain(providers.map(|provider| &provider.api_key))
             .chain(self.fallback_providers.iter().map(|fallback| &fallback.api_key))
-            .chain(self.auxiliary.tasks.values().map(|task| &task.api_key));
+            .chain(self.auxiliary.tasks.values().flat_map(|task| {
+                let chain = task.fallback_chain.iter().map(|fallback| &fallback.api_key);
+                std::iter::once(&task.api_key).chain(chain)
+            }));
         keys.flatten().cloned().chain(headers).collect::<Vec<_>>().into_iter()
     }
 

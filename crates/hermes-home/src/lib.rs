@@ -33,8 +33,8 @@ pub use home::{Home, HomeChoice, HomeReason, ProcessVars, STORE_APPLICATION_ID, 
 pub use load::{ConfigReport, Loaded, Overrides, SettingSource, Shadowed, load};
 pub use lock::FileLock;
 pub use routes::{
-    BUILTIN_PROVIDERS, BuiltinProvider, EndpointConfig, KeySource, Route, RouteLine, chain,
-    route_for, routes,
+    AuxiliaryCandidate, AuxiliaryRoutes, BUILTIN_PROVIDERS, BuiltinProvider, EndpointConfig,
+    KeySource, Route, RouteLine, Routes, auxiliary_routes, chain, route_for, routes, routes_told,
 };
 pub use secrecy::{ExposeSecret, SecretString};
 

@@ -5,6 +5,7 @@
 //! endpoint that cannot be resolved is an error with the next step, never left out silently; no
 //! value of a key appears in a description.
 
+mod auxiliary;
 mod key;
 mod table;
 
@@ -17,6 +18,7 @@ use crate::vars::{VarSource, Vars};
 use crate::yaml::Datum;
 use crate::{ConfigError, config};
 
+pub use auxiliary::{AuxiliaryCandidate, AuxiliaryRoutes, auxiliary_routes};
 pub use key::KeySource;
 pub use table::{BUILTIN_PROVIDERS, BuiltinProvider};
 

@@ -601,3 +601,13 @@ fn doubts(config: &Config) -> Vec<Problem> {
     }
     out
 }
+    if !matches!(config.compression.on_failure.as_str(), "" | "abort" | "fallback") {
+        doubt(
+            "compression.on_failure",
+            format!(
+                "\"{}\" is neither abort nor fallback; abort is meant",
+                config.compression.on_failure
+            ),
+            "write abort or fallback",
+        );
+    }

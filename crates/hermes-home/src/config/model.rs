@@ -134,6 +134,10 @@ read::section! {
         reasoning_effort: String = String::new(),
         /// Further fields of the request's body.
         extra_body: Datum = Datum::Map(Vec::new()),
+        /// What is asked when that endpoint fails, in order.
+        fallback_chain: Vec<FallbackConfig> = Vec::new(),
+        /// Most calls of the task at once; unbounded if unset.
+        max_concurrency: Option<usize> = None,
     }
     foreign: [
         "download_timeout", "language", "model_upgrade_enabled", "no_progress_timeout",
@@ -261,7 +265,7 @@ fn provider_form(node: &Node) -> Node {
 }
 
 fn fallback_form(node: &Node) -> Node {
-    rename(node, &[API_MODE, KEY_ENV, BASE_URL])
+    rename(node, &[API_MODE, KEY_ENV, BASE_URL, MAX_CONCURRENCY])
 }
 
 /// A setting's name and the other names under which it is found in people's files.
@@ -269,6 +273,7 @@ type Aliases = (&'static str, &'static [&'static str]);
 const BASE_URL: Aliases = ("base_url", &["api", "url", "api_base"]);
 const KEY_ENV: Aliases = ("key_env", &["api_key_env"]);
 const API_MODE: Aliases = ("api_mode", &["transport"]);
+const MAX_CONCURRENCY: Aliases = ("max_concurrency", &["max_concurrent", "concurrency"]);
 const MAX_TOKENS: Aliases = ("max_tokens", &["max_output_tokens"]);
 
 /// The node with each alias under the setting's own name; one that is there keeps its value.

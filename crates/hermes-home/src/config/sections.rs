@@ -309,6 +309,9 @@ section! {
         min_tail_user_messages: usize = 1,
         /// Attempts at one summary.
         max_attempts: u32 = 3,
+        /// What follows a failed summary: `abort` leaves the history as it is, `fallback` puts
+        /// one together without a model; empty for what `abort_on_summary_failure` says.
+        on_failure: String = String::new(),
         /// Whether a failed summary leaves the history as it is.
         abort_on_summary_failure: bool = false,
         /// Whether the session goes on under its id.
