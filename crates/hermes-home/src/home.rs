@@ -3,6 +3,7 @@
 //! Invariant: a folder whose store was written by the Python program is never chosen for writing.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,19 @@ use crate::HomeError;
 
 /// The process's environment, captured once by the binary.
 pub type ProcessVars = BTreeMap<String, String>;
+
+/// The environment of this process. A value that is no Unicode is taken with its odd bytes
+/// replaced; a name that is none is left out.
+pub fn process_vars() -> ProcessVars {
+    readable(std::env::vars_os())
+}
+
+fn readable(vars: impl Iterator<Item = (OsString, OsString)>) -> ProcessVars {
+    vars.filter_map(|(name, value)| {
+        Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+    })
+    .collect()
+}
 
 /// SQLite's `application_id` of our own stores: the letters `HRS1`.
 pub const STORE_APPLICATION_ID: u32 = 0x4852_5331;
@@ -266,4 +280,19 @@ fn names_schema_version(path: &Path, window: u64) -> io::Result<bool> {
     let mut bytes = Vec::new();
     file.take(window).read_to_end(&mut bytes)?;
     Ok(bytes.windows(NEEDLE.len()).any(|chunk| chunk == NEEDLE))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_no_text_stops_nothing() {
+        let os = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        let vars = [(os(b"PATH"), os(b"/a:/b\xff")), (os(b"X\xff"), os(b"1"))];
+        let expected = ProcessVars::from([("PATH".to_owned(), "/a:/b\u{fffd}".to_owned())]);
+        assert_eq!(readable(vars.into_iter()), expected);
+    }
 }

@@ -29,7 +29,9 @@ pub use config::{
 };
 pub use dotenv::{DotEnv, EnvEntry, EnvProblem};
 pub use error::{ConfigError, HomeError, Place, Problem};
-pub use home::{Home, HomeChoice, HomeReason, ProcessVars, STORE_APPLICATION_ID, is_python_store};
+pub use home::{
+    Home, HomeChoice, HomeReason, ProcessVars, STORE_APPLICATION_ID, is_python_store, process_vars,
+};
 pub use load::{ConfigReport, Loaded, Overrides, SettingSource, Shadowed, load};
 pub use lock::FileLock;
 pub use routes::{

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use hermes_agent::Services;
 use hermes_context::Workspace;
 use hermes_core::Env;
-use hermes_home::{Home, HomeReason, Loaded, Overrides, ProcessVars, SystemEnv, load, routes};
+use hermes_home::{Home, Loaded, Overrides, ProcessVars, SystemEnv, load, routes};
 use hermes_store::{OpenMode, RecoveredOutcome, SessionInfo, Store, StorePaths};
 
 use crate::cli::Talk;
@@ -31,15 +31,10 @@ impl App {
     /// # Errors
     /// If no home can be found.
     pub fn new(talk: Talk) -> anyhow::Result<Self> {
-        let vars: ProcessVars = std::env::vars().collect();
+        let vars = hermes_home::process_vars();
         let choice = Home::resolve(&vars)?;
-        if let HomeReason::BesidePython { python_home } = &choice.reason {
-            out::note(format!(
-                "note: {} belongs to the Python Hermes Agent, so {} is used; `hermes import` will \
-                 bring sessions across and comes with a later version",
-                python_home.display(),
-                choice.home.root().display()
-            ));
+        if let Some(notice) = choice.reason.notice(&choice.home) {
+            out::note(format!("note: {notice}"));
         }
         Ok(Self { home: choice.home, vars, env: Arc::new(SystemEnv::new("")), talk })
     }
