@@ -14,6 +14,8 @@ pub mod capsule;
 mod deterministic;
 mod error;
 mod handoffs;
+#[cfg(test)]
+mod interleavings;
 pub mod lane;
 pub mod nightly;
 mod offer;

@@ -142,7 +142,26 @@ fn clean(text: &str) -> String {
         }
     }
     // What was cleaned may begin or end with white space of another kind.
-    out.trim().to_owned()
+    balanced(out.trim())
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_start().starts_with("```")
+}
+
+/// A text whose fenced blocks are closed, so that none reaches into the next section: a fence that
+/// has no partner is made harmless. As long as before.
+pub(crate) fn balanced(text: &str) -> String {
+    let last = text.lines().filter(|line| is_fence(line)).count();
+    if last.is_multiple_of(2) {
+        return text.to_owned();
+    }
+    let at = text
+        .lines()
+        .filter(|line| is_fence(line))
+        .last()
+        .map_or(0, |line| line.as_ptr() as usize - text.as_ptr() as usize);
+    format!("{}{}", &text[..at], text[at..].replacen("```", "'''", 1))
 }
 
 /// What a heading names.
@@ -207,8 +226,10 @@ pub fn read(text: &str) -> Read {
     let mut here: Option<Heading> = None;
     let mut pieces: [String; 5] = Default::default();
     let mut fence = false;
+    // A fence without a partner would swallow all that follows.
+    let closed = text.lines().filter(|line| is_fence(line)).count().is_multiple_of(2);
     for line in text.lines() {
-        if line.trim_start().starts_with("```") {
+        if closed && is_fence(line) {
             fence = !fence;
         }
         if !fence && let Some(heading) = heading_of(line) {

@@ -4,7 +4,7 @@
 //! cut; headings stay as long as there is room for them; Pointers and Next stay whole unless they
 //! alone take more than their share.
 
-use crate::section::{Body, NOTHING, Section};
+use crate::section::{Body, NOTHING, Section, balanced};
 
 /// Stands where something was cut. No line break behind it: the rest of a cut line must not be taken
 /// for a line of its own.
@@ -45,7 +45,7 @@ pub fn trim(body: &Body, cap: usize) -> Trimmed {
         out.push_str("## ");
         out.push_str(section.heading());
         out.push('\n');
-        out.push_str(&cut_middle(text_of(body, section), allowed));
+        out.push_str(&balanced(&cut_middle(text_of(body, section), allowed)));
     }
     Trimmed { text: out, over }
 }

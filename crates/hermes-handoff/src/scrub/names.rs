@@ -185,6 +185,41 @@ pub(super) fn take(text: &str, names: &[String]) -> String {
             }
         }
     }
+    joined(&out)
+}
+
+/// Particles in front of a name are part of it: `van [name]`.
+const OF_NAMES: [&str; 15] = [
+    "van", "von", "der", "den", "de", "del", "della", "di", "da", "la", "le", "el", "bin", "ibn",
+    "al",
+];
+
+/// Takes particles in front of marks, and makes marks in a row one.
+fn joined(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(MARK) {
+        out.push_str(&rest[..at]);
+        loop {
+            let before = out.trim_end_matches([' ', '-']);
+            // White space and hyphens only: a line break parts names.
+            let word_at = before
+                .rfind(|c: char| !c.is_alphabetic())
+                .map_or(0, |end| end + before[end..].chars().next().map_or(1, char::len_utf8));
+            let word = before[word_at..].to_lowercase();
+            if before.ends_with(MARK) {
+                let end = before.len() - MARK.len();
+                out.truncate(end);
+            } else if OF_NAMES.contains(&word.as_str()) && before.len() < out.len() {
+                out.truncate(word_at);
+            } else {
+                break;
+            }
+        }
+        out.push_str(MARK);
+        rest = &rest[at + MARK.len()..];
+    }
+    out.push_str(rest);
     out
 }
 
