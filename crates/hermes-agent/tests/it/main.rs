@@ -2,5 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bench;
+mod beside;
+mod delegation;
+mod identity;
 mod proof;
+mod tracing;
 mod turns;
+mod world;
