@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use hermes_agent::AgentError;
+use hermes_agent::inspect::InspectError;
 use hermes_home::{ConfigError, HomeError};
 use hermes_store::StoreError;
 
@@ -65,6 +66,15 @@ impl Exit {
                     AgentError::EmptyInput => Self::Usage,
                     AgentError::NoSuchSource { .. } | AgentError::Skill(_) => Self::NotFound,
                     _ => Self::Failure,
+                };
+            }
+            if let Some(error) = cause.downcast_ref::<InspectError>() {
+                return match error {
+                    InspectError::Store(error) => of_store(error),
+                    InspectError::Deleted(_) | InspectError::NoRequest(_) => Self::NotFound,
+                    InspectError::View { .. }
+                    | InspectError::History { .. }
+                    | InspectError::Broken { .. } => Self::Failure,
                 };
             }
             if let Some(error) = cause.downcast_ref::<StoreError>() {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::cli::Requests;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::out::{self, Paint};
 
 /// Carries out one of the commands.
@@ -278,13 +278,6 @@ fn print_verdicts(verdicts: &[VerdictJson], summary: Summary, brief: bool) -> an
 
 fn diff(store: &Store, a: &str, b: &str, json: bool) -> anyhow::Result<Exit> {
     let (a, b) = (store.request(a)?, store.request(b)?);
-    for record in [&a, &b] {
-        if record.session_deleted {
-            let id = &record.attempt.id;
-            let message = format!("request {id} belongs to a deleted session: its texts are gone");
-            return Err(Failure::new(Exit::NotFound, message).into());
-        }
-    }
     let diff = inspect::diff(&mut Inspector::new(store), &a, &b)?;
     if json {
         out::json(&diff)?;

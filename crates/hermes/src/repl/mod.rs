@@ -172,6 +172,13 @@ impl Repl<'_> {
         let report = self.runtime.block_on(turn);
         drop(running);
         let released = self.conversation.release();
+        // What was said is stored, answered or not.
+        if self.conversation.is_stored()
+            && let Some(title) = self.pending_title.take()
+        {
+            let id = self.conversation.id();
+            self.services.store.set_title(id, Some(&title), TitleSource::User)?;
+        }
         match report?.outcome {
             TurnOutcome::Answered | TurnOutcome::Interrupted => {}
             TurnOutcome::Failed(why) => {
@@ -181,10 +188,6 @@ impl Repl<'_> {
                 "the turn was ended after {calls} model calls\nhint: say \"go on\", or raise \
                  agent.max_turns"
             )),
-        }
-        if let Some(title) = self.pending_title.take() {
-            let id = self.conversation.id();
-            self.services.store.set_title(id, Some(&title), TitleSource::User)?;
         }
         released?;
         out::note("");

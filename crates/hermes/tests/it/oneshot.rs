@@ -78,8 +78,12 @@ fn a_conversation_uses_tools_is_found_in_the_store_and_every_request_verifies() 
     for verdict in deleted.as_array().unwrap() {
         assert_eq!(verdict["verdict"], "deleted", "{verdict}");
     }
-    let body = rig.run(["requests", "body", requests[0]["id"].as_str().unwrap()]);
-    assert!(body.stderr.contains("deleted session"), "{}", body.stderr);
+    let id = requests[0]["id"].as_str().unwrap();
+    for args in [&["requests", "body", id][..], &["requests", "diff", id, id]] {
+        let ran = rig.run(args.iter().copied());
+        assert!(ran.stderr.contains("deleted session"), "{}", ran.stderr);
+        assert_eq!(ran.code, 6, "{args:?}");
+    }
 }
 
 #[test]

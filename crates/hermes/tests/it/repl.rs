@@ -209,6 +209,23 @@ fn the_history_is_private_and_leaves_out_lines_that_begin_with_a_space() {
 }
 
 #[test]
+fn a_title_given_before_the_first_message_is_kept_when_the_model_fails() {
+    let rig = Rig::new();
+    let server = scripted(r#"[{"status":401}]"#);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("/title First things");
+    terminal.wait_for("stored with the first message");
+    terminal.line("Question one?");
+    terminal.wait_for("error:");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(sessions(&rig)[0]["title"], "First things");
+}
+
+#[test]
 fn title_new_sessions_and_resume_move_between_sessions() {
     let rig = Rig::new();
     let server = scripted(r#"[{"say":"Answer one."}, {"say":"Answer two."}]"#);
