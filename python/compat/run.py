@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HOST_PACKAGES = ["httpx", "requests", "cryptography", "psutil", "ruamel.yaml"]
+HOST_PACKAGES = ["httpx", "requests", "cryptography", "psutil", "ruamel.yaml", "rich", "aiohttp", "tenacity"]
 """What the original's own environment brings, and some packages count on without saying so."""
 
 

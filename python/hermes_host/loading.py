@@ -80,6 +80,20 @@ def _target(params: dict[str, Any]) -> Any:
     return from_entry_point(str(params["entry_point"]))
 
 
+def _hook_folder(plugin: Plugin) -> Any:
+    folder = str(plugin.params["folder"])
+    name = f"hermes_hook_{os.path.basename(folder)}"
+    spec = importlib.util.spec_from_file_location(name, os.path.join(folder, "handler.py"))
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{folder} holds no handler.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, "handle", None)):
+        raise NoRegister("handler.py has no handle() function")
+    return module
+
+
 def _register_of(target: Any) -> Any:
     register = getattr(target, "register", None)
     if callable(register):
@@ -112,9 +126,15 @@ def load(server: Server, params: dict[str, Any]) -> dict[str, Any]:
     token = origin.enter(call)
     lane = params.get("lane") or "plugin"
     try:
-        target = _target(params)
+        if lane == "gateway-hook":
+            target = _hook_folder(plugin)
+        else:
+            target = _target(params)
         plugin.module = target
-        if lane == "model-provider":
+        if lane == "gateway-hook":
+            for event in params.get("events") or []:
+                PluginContext(plugin)._register("gateway_hook", event, {}, {"call": target.handle})
+        elif lane == "model-provider":
             # Importing it registers its profile. A target that needs no argument is called.
             if callable(target) and not isinstance(target, types.ModuleType) and _bare(target):
                 finish(target())

@@ -38,11 +38,14 @@ fn payload(hook: &str) -> Payload {
             .value("returncode", 0)
             .text("env_type", "local")
             .text("tool_call_id", "call-1"),
-        "pre_gateway_dispatch" => payload.value(
-            "event",
-            json!({"text": "hello", "message_type": "text", "source":
+        "pre_gateway_dispatch" => payload
+            .value(
+                "event",
+                json!({"text": "hello", "message_type": "text", "source":
                 {"platform": "telegram", "chat_id": "7", "user_id": "u1", "chat_type": "dm"}}),
-        ).value("gateway", Value::Null).value("session_store", Value::Null),
+            )
+            .value("gateway", Value::Null)
+            .value("session_store", Value::Null),
         _ => payload
             .text("user_message", "hello")
             .text("assistant_response", "hi")

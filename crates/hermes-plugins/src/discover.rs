@@ -4,8 +4,8 @@
 //! starts no process. Plugins are opt-in: what is not in `plugins.enabled` is listed and not loaded.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -156,6 +156,34 @@ pub fn from_folder(folder: &Path, category: Option<&str>, source: PluginSource) 
     })
 }
 
+/// The hook folders of a gateway: `<name>/HOOK.yaml` with `events`, and `handler.py`.
+pub fn gateway_hooks(root: &Path) -> Vec<Found> {
+    let mut out = Vec::new();
+    for (name, folder) in children(root) {
+        let Ok(text) = fs::read_to_string(folder.join("HOOK.yaml")) else { continue };
+        let manifest = match Manifest::parse(&text) {
+            Ok(manifest) if manifest.list("events").is_empty() => {
+                tracing::warn!(folder = %folder.display(), "a hook folder names no events");
+                continue;
+            }
+            Ok(manifest) => manifest,
+            Err(why) => {
+                tracing::warn!(folder = %folder.display(), why, "a hook folder is left out");
+                continue;
+            }
+        };
+        let mut found = from_entry_point(&EntryPoint::bare(&format!("gateway-hook/{name}")), &[]);
+        found.entry_point = None;
+        found.description = manifest.text("description").unwrap_or_default().to_owned();
+        found.folder = Some(folder);
+        found.source = PluginSource::User;
+        found.enabled = true;
+        found.manifest = manifest;
+        out.push(found);
+    }
+    out
+}
+
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
@@ -247,7 +275,9 @@ pub fn module_file(site: &[PathBuf], module: &str) -> Option<PathBuf> {
     let relative: PathBuf = module.split('.').collect();
     site.iter().find_map(|folder| {
         let base = folder.join(&relative);
-        [base.join("__init__.py"), base.with_extension("py")].into_iter().find(|path| path.is_file())
+        [base.join("__init__.py"), base.with_extension("py")]
+            .into_iter()
+            .find(|path| path.is_file())
     })
 }
 
@@ -324,9 +354,9 @@ pub fn in_load_order(mut plugins: Vec<Found>) -> Vec<Found> {
     while !plugins.is_empty() {
         let free = plugins.iter().position(|plugin| {
             plugin.manifest.list("requires_plugins").iter().all(|wanted| {
-                plugins
-                    .iter()
-                    .all(|other| other.key == plugin.key || (other.key != *wanted && other.name != *wanted))
+                plugins.iter().all(|other| {
+                    other.key == plugin.key || (other.key != *wanted && other.name != *wanted)
+                })
             })
         });
         out.push(plugins.remove(free.unwrap_or(0)));
@@ -353,12 +383,13 @@ mod tests {
 
     #[test]
     fn what_is_disabled_is_not_loaded_even_if_it_is_enabled() {
-        let mut plugins =
-            vec![plugin("a", "name: a"), plugin("b", "name: b"), plugin("c", "requires_hermes: '>=9'")];
-        let gates = Gates {
-            enabled: vec!["a".into(), "b".into(), "c".into()],
-            disabled: vec!["b".into()],
-        };
+        let mut plugins = vec![
+            plugin("a", "name: a"),
+            plugin("b", "name: b"),
+            plugin("c", "requires_hermes: '>=9'"),
+        ];
+        let gates =
+            Gates { enabled: vec!["a".into(), "b".into(), "c".into()], disabled: vec!["b".into()] };
         judge(&mut plugins, &gates);
         let enabled: Vec<bool> = plugins.iter().map(|plugin| plugin.enabled).collect();
         assert_eq!(enabled, [true, false, false]);
@@ -383,7 +414,8 @@ mod tests {
         let site = tempfile::tempdir().unwrap();
         let package = site.path().join("x-1.0.dist-info");
         fs::create_dir(&package).unwrap();
-        fs::write(package.join("METADATA"), "Name: x\nVersion: 1.0\nSummary: does x\n\nbody\n").unwrap();
+        fs::write(package.join("METADATA"), "Name: x\nVersion: 1.0\nSummary: does x\n\nbody\n")
+            .unwrap();
         fs::write(
             package.join("entry_points.txt"),
             "[hermes.plugins]\nno = x\n[hermes_agent.plugins]\nx = x_plugin:register\n",

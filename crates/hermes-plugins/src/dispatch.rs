@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::host::{FanItem, Fault, Link, call_json};
+use crate::host::{CallError, FanItem, Fault, Link, Runs, call_json};
 use crate::outcome::{CallbackResult, HookOutcome, Said};
 use crate::payload::{Payload, TELEMETRY_SCHEMA};
 use crate::plugins::{Inner, Plugins, locked};
@@ -71,7 +72,11 @@ impl Plugins {
 }
 
 impl Inner {
-    pub(crate) async fn dispatch(self: &Arc<Self>, hook: &str, mut payload: Payload) -> HookOutcome {
+    pub(crate) async fn dispatch(
+        self: &Arc<Self>,
+        hook: &str,
+        mut payload: Payload,
+    ) -> HookOutcome {
         if !self.any() {
             return HookOutcome::default();
         }
@@ -151,7 +156,15 @@ impl Inner {
         }
     }
 
-    fn tell(&self, event: &Event, index: usize, said: Said, millis: f64, mutations: Option<Value>, results: &Results) {
+    fn tell(
+        &self,
+        event: &Event,
+        index: usize,
+        said: Said,
+        millis: f64,
+        mutations: Option<Value>,
+        results: &Results,
+    ) {
         let subscriber = &event.subscribers[index];
         let failed = !matches!(said, Said::Value(_) | Said::Nothing);
         locked(&self.registry).count(subscriber.id, millis, failed);
@@ -240,6 +253,10 @@ impl Inner {
             if asked.is_empty() {
                 return;
             }
+            if host.runs == Runs::Native {
+                todo = self.one_by_one(event, &link, (&refs, &ids, &asked), results).await;
+                continue;
+            }
             todo = self.fan(event, &link, &host, (&refs, &ids, &asked), results).await;
         }
     }
@@ -259,10 +276,8 @@ impl Inner {
         let sent = {
             // Held while the frame is put in line, so that differences arrive in order.
             let mut mirror = locked(&host.mirror);
-            let (body, changes) = mirror.encode(
-                &event.payload,
-                observer.then_some(&redact as &dyn Fn(&str) -> String),
-            );
+            let (body, changes) = mirror
+                .encode(&event.payload, observer.then_some(&redact as &dyn Fn(&str) -> String));
             let call = call_json(&event.payload.call, &event.hook);
             let hook = Value::from(&*event.hook);
             link.fan(&format!(
@@ -327,6 +342,47 @@ impl Inner {
         left
     }
 
+    /// Asks the callbacks of a native plugin, a request each; gives back those that were not asked
+    /// because the process ended.
+    async fn one_by_one(
+        self: &Arc<Self>,
+        event: &Event,
+        link: &Link,
+        (refs, ids, asked): (&[u64], &[u64], &[usize]),
+        results: &Results,
+    ) -> Vec<usize> {
+        let redact = |text: &str| self.redactor.redact(text).into_owned();
+        let observer = event.spec.category == Category::Observer;
+        let body =
+            event.payload.to_json_changed(observer.then_some(&redact as &dyn Fn(&str) -> String));
+        let (call, hook) = (call_json(&event.payload.call, &event.hook), Value::from(&*event.hook));
+        for (place, index) in asked.iter().enumerate() {
+            let (id, began) = (ids[place], Instant::now());
+            let params =
+                format!(r#"{{"ref":{},"hook":{hook},"kwargs":{body},"call":{call}}}"#, refs[place]);
+            locked(&self.suppress).begin(id, &event.identity);
+            let answer = link.call("invoke", &params, self.timeout).await;
+            let millis = began.elapsed().as_secs_f64() * 1000.0;
+            if matches!(answer, Err(CallError::TimedOut(_))) {
+                locked(&self.suppress).gave_up(id, &event.identity, Instant::now());
+            } else {
+                locked(&self.suppress).end(id, &event.identity);
+            }
+            let (said, gone) = match answer {
+                Ok(raw) => (read_answer(&raw), false),
+                Err(CallError::Raised(fault)) => (Said::Raised(fault), false),
+                Err(CallError::TimedOut(_)) => (Said::TimedOut, false),
+                Err(CallError::Gone(why)) => (Said::Gone(why), true),
+                Err(CallError::Odd(why)) => (Said::Raised(Fault::new("ValueError", why)), false),
+            };
+            self.tell(event, *index, said, millis, None, results);
+            if gone {
+                return asked[place + 1..].to_vec();
+            }
+        }
+        Vec::new()
+    }
+
     /// Asks a shell hook, or puts the event in a webhook's queue.
     async fn run_other(self: &Arc<Self>, event: &Event, index: usize, results: &Results) {
         let began = Instant::now();
@@ -342,7 +398,8 @@ impl Inner {
                     &cwd.display().to_string(),
                     self.options.home.profile(),
                 );
-                let ran = shell::run(&hook.argv, &input, cwd, &self.environment(), hook.timeout).await;
+                let ran =
+                    shell::run(&hook.argv, &input, cwd, &self.environment(), hook.timeout).await;
                 hook.judge(&ran)
             }
             Owner::Webhook(number) => {
@@ -364,9 +421,18 @@ impl Inner {
     }
 }
 
+fn read_answer(raw: &RawValue) -> Said {
+    match serde_json::from_str::<Value>(raw.get()) {
+        Ok(answer) => match answer.get("value") {
+            None | Some(Value::Null) => Said::Nothing,
+            Some(value) => Said::Value(value.clone()),
+        },
+        Err(error) => Said::Raised(Fault::new("ValueError", error.to_string())),
+    }
+}
+
 fn read_item(item: FanItem) -> (Said, f64, Option<Value>) {
-    let mutations =
-        item.mutations.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    let mutations = item.mutations.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
     let said = match (item.error, item.value) {
         (Some(fault), _) => Said::Raised(fault),
         (None, None) => Said::Nothing,

@@ -151,9 +151,9 @@ impl Plugins {
                 out.push(report);
             }
         }
-        for found in inner.found() {
+        for found in inner.discover(true) {
             if !out.iter().any(|report| report.key == found.key) {
-                out.push(report(found, inner));
+                out.push(report(&found, inner));
             }
         }
         out.sort_by(|a, b| a.key.cmp(&b.key));
@@ -293,15 +293,14 @@ fn of_loaded(
             failures.iter().map(|(name, names)| (name.clone(), texts(Some(names)))).collect();
     }
     report.degraded = !report.import_failures.is_empty();
-    let owned = |lane: &str| said.pointer(&format!("/lane/{lane}")).and_then(Value::as_object).cloned();
+    let owned =
+        |lane: &str| said.pointer(&format!("/lane/{lane}")).and_then(Value::as_object).cloned();
     report.memory_providers = owned("memory").into_iter().flatten().collect();
     if loaded.params.get("lane").and_then(Value::as_str) == Some("memory")
         && let Some(error) = &report.error
     {
         let name = loaded.params.get("provider").and_then(Value::as_str).unwrap_or_default();
-        report
-            .memory_providers
-            .insert(name.to_owned(), json!({"error": error, "loaded": false}));
+        report.memory_providers.insert(name.to_owned(), json!({"error": error, "loaded": false}));
     }
     report.context_engine_lane = owned("context_engine").map(Value::Object);
     for (name, profile) in model_providers.and_then(Value::as_object).into_iter().flatten() {

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 pub(crate) use frame::Framing;
-pub use link::{CallError, Fault};
 pub(crate) use link::{Answer, FanItem, Inbound, Launch, Link};
+pub use link::{CallError, Fault};
 pub(crate) use mirror::{Mirror, call_json};
 pub(crate) use source::unpack;
 
@@ -90,6 +90,8 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(crate) trait Watch: Inbound {
     /// A plugin was loaded, or was not; its registrations count, or are to be dropped.
     fn loaded(&self, plugin: &str, ok: bool);
+    /// A plugin named what it registers in its answer to being loaded.
+    fn registers(&self, plugin: &str, registrations: &[Value]);
 }
 
 /// What a host is made of.
@@ -246,6 +248,9 @@ impl Host {
             Ok(raw) => {
                 let report: Value = serde_json::from_str(raw.get()).unwrap_or_default();
                 let error = report.get("error").and_then(Value::as_str).map(ToOwned::to_owned);
+                if let Some(items) = report.get("registrations").and_then(Value::as_array) {
+                    watch.registers(&key, items);
+                }
                 (report, error, false)
             }
             Err(error @ CallError::Gone(_)) => {
@@ -253,7 +258,10 @@ impl Host {
             }
             Err(CallError::TimedOut(limit)) => (
                 Value::Null,
-                Some(format!("loading took longer than {} s (plugins.load_timeout_seconds)", limit.as_secs())),
+                Some(format!(
+                    "loading took longer than {} s (plugins.load_timeout_seconds)",
+                    limit.as_secs()
+                )),
                 true,
             ),
             Err(error) => (Value::Null, Some(error.to_string()), false),

@@ -133,8 +133,14 @@ impl Inner {
     }
 
     /// Sends a plugin's event to those who subscribed; gives their number.
-    pub(crate) fn emit(self: &Arc<Self>, event: &str, payload: Option<&Value>, call: &CallContext) -> usize {
-        let entries: Vec<Entry> = locked(&self.registry).under("subscription", event).cloned().collect();
+    pub(crate) fn emit(
+        self: &Arc<Self>,
+        event: &str,
+        payload: Option<&Value>,
+        call: &CallContext,
+    ) -> usize {
+        let entries: Vec<Entry> =
+            locked(&self.registry).under("subscription", event).cloned().collect();
         let count = entries.len();
         let Some(background) = self.background().filter(|_| count > 0) else { return 0 };
         let inner = Arc::clone(self);
@@ -214,10 +220,14 @@ impl Inner {
         };
         let path: Vec<String> = path.into_iter().map(ToOwned::to_owned).collect();
         let datum = datum(&value);
-        let changed = hermes_home::yaml::set_value(&text, &path, &datum)
-            .map_err(|error| fault(&error))?;
-        hermes_home::fsio::write_atomic(&file, changed.as_bytes(), hermes_home::fsio::Privacy::Private)
-            .map_err(|error| fault(&error))?;
+        let changed =
+            hermes_home::yaml::set_value(&text, &path, &datum).map_err(|error| fault(&error))?;
+        hermes_home::fsio::write_atomic(
+            &file,
+            changed.as_bytes(),
+            hermes_home::fsio::Privacy::Private,
+        )
+        .map_err(|error| fault(&error))?;
         Ok(Value::Null)
     }
 }

@@ -35,8 +35,8 @@ pub use host::{BUDGET_TIME, CallError, Fault, RESTARTS};
 pub use manifest::{COMPATIBLE_VERSION, Manifest, Native, PluginKind, satisfies};
 pub use middleware::{Execution, Rewritten};
 pub use offer::{
-    CliResult, CommandError, PluginCliCommand, PluginCommand, PluginSkill, PluginTool, PromptSection,
-    Registered, WithPlugins, normal_command,
+    CliResult, CommandError, PluginCliCommand, PluginCommand, PluginSkill, PluginTool,
+    PromptSection, Registered, WithPlugins, normal_command,
 };
 pub use outcome::{CallbackResult, GatewayDecision, HookOutcome, Said, ToolGate};
 pub use payload::{CallContext, Field, Payload, TELEMETRY_SCHEMA};

@@ -83,8 +83,7 @@ fn field(kind: &str) -> &'static str {
 }
 
 fn kwargs(kind: &str, value: &Value, original: &Value, context: &Payload) -> Value {
-    let mut out: Map<String, Value> =
-        serde_json::from_str(&context.to_json()).unwrap_or_default();
+    let mut out: Map<String, Value> = serde_json::from_str(&context.to_json()).unwrap_or_default();
     let name = field(kind);
     out.insert(name.to_owned(), value.clone());
     out.insert(format!("original_{name}"), original.clone());
@@ -136,7 +135,10 @@ impl Inner {
         let chain = params.get("chain").and_then(Value::as_u64).unwrap_or(0);
         let sender = locked(&self.chains).get(&chain).cloned();
         let gone = || {
-            Fault::new("RuntimeError", "next_call belongs to an execution that has ended, or to none")
+            Fault::new(
+                "RuntimeError",
+                "next_call belongs to an execution that has ended, or to none",
+            )
         };
         let value = params.get("value").filter(|value| !value.is_null()).cloned();
         let (answer, result) = oneshot::channel();

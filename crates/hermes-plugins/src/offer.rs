@@ -240,9 +240,11 @@ impl Plugins {
             Ok(Value::Null) => Ok(None),
             Ok(Value::String(text)) => Ok(Some(text)),
             Ok(other) => Ok(Some(other.to_string())),
-            Err(source) => {
-                Err(CommandError::Failed { name: entry.key.to_string(), plugin: entry.plugin, source })
-            }
+            Err(source) => Err(CommandError::Failed {
+                name: entry.key.to_string(),
+                plugin: entry.plugin,
+                source,
+            }),
         }
     }
 
@@ -323,9 +325,11 @@ impl Plugins {
             } else {
                 entry.spec.get("content").cloned().unwrap_or_default()
             };
-            let most = entry.spec.get("max_chars").and_then(Value::as_u64).map_or(SECTION, |most| {
-                usize::try_from(most).unwrap_or(SECTION).min(SECTION)
-            });
+            let most = entry
+                .spec
+                .get("max_chars")
+                .and_then(Value::as_u64)
+                .map_or(SECTION, |most| usize::try_from(most).unwrap_or(SECTION).min(SECTION));
             match section_problem(&value, most) {
                 None => out.push(PromptSection {
                     id: entry.key.to_string(),
@@ -381,6 +385,37 @@ impl Plugins {
             "plugin": entry.plugin, "kind": kind, "key": key, "method": method, "args": args,
         });
         self.0.ask_host(number, "object", &params, limit).await
+    }
+
+    /// Tells the hook folders of a gateway of an event, exact names first, then `<base>:*`; gives
+    /// what they returned. Only the decision about `command:` events counts.
+    pub async fn gateway_event(
+        &self,
+        event: &str,
+        context: &Value,
+        call: &CallContext,
+    ) -> Vec<Value> {
+        self.ready().await;
+        let base = format!("{}:*", event.split(':').next().unwrap_or_default());
+        let entries: Vec<Entry> = {
+            let registry = locked(&self.0.registry);
+            let exact = registry.under("gateway_hook", event).cloned();
+            exact.chain(registry.under("gateway_hook", &base).cloned()).collect()
+        };
+        let mut out = Vec::new();
+        for entry in entries {
+            let mut invocation = Invocation::new("gateway_hook", call);
+            invocation.args = json!([event, context]);
+            invocation.limit = self.0.timeout;
+            match self.0.invoke(&entry, invocation).await {
+                Ok(Value::Null) => {}
+                Ok(value) => out.push(value),
+                Err(error) => {
+                    tracing::warn!(plugin = %entry.plugin, event, %error, "a hook folder failed");
+                }
+            }
+        }
+        out
     }
 
     fn last_of(&self, kind: &str) -> Vec<Entry> {
@@ -481,9 +516,8 @@ impl WithPlugins {
 
 impl ToolRegistry for WithPlugins {
     fn definitions(&self) -> Vec<ToolDef> {
-        let replaced = |name: &str| {
-            self.offered.iter().any(|tool| tool.overrides && *tool.def.name == *name)
-        };
+        let replaced =
+            |name: &str| self.offered.iter().any(|tool| tool.overrides && *tool.def.name == *name);
         let mut out: Vec<ToolDef> = self.builtin.definitions();
         out.retain(|def| !replaced(&def.name));
         let taken: Vec<Arc<str>> = out.iter().map(|def| Arc::clone(&def.name)).collect();
@@ -496,7 +530,11 @@ impl ToolRegistry for WithPlugins {
         out
     }
 
-    fn call<'a>(&'a self, call: &'a ToolCall, sink: &'a dyn ToolSink) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        sink: &'a dyn ToolSink,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             let theirs = self.offered.iter().any(|tool| tool.def.name == call.name)
                 && (self.offered.iter().any(|t| t.overrides && t.def.name == call.name)
@@ -506,13 +544,16 @@ impl ToolRegistry for WithPlugins {
             }
             match self.plugins.call_tool(&call.name, &call.arguments, &self.call).await {
                 Some(Ok(text)) => {
-                    let failed = serde_json::from_str::<Value>(&text)
-                        .is_ok_and(|value| value.get("error").is_some_and(|error| !error.is_null()));
+                    let failed = serde_json::from_str::<Value>(&text).is_ok_and(|value| {
+                        value.get("error").is_some_and(|error| !error.is_null())
+                    });
                     let status = if failed { RowStatus::Failed } else { RowStatus::Complete };
                     ToolOutcome { status, ..ToolOutcome::ok(text) }
                 }
                 Some(Err(fault)) => ToolOutcome::failed(fault.to_string()),
-                None => ToolOutcome::failed(format!("the tool {} is not loaded any more", call.name)),
+                None => {
+                    ToolOutcome::failed(format!("the tool {} is not loaded any more", call.name))
+                }
             }
         })
     }

@@ -254,8 +254,7 @@ impl HookOutcome {
     /// Whether a message was dealt with (`post_gateway_admission`), and the reply.
     pub fn handled(&self) -> Option<Option<String>> {
         self.values().find_map(|(_, value)| {
-            (verb(value) == "handled")
-                .then(|| text_of(value, &["reply"]).map(ToOwned::to_owned))
+            (verb(value) == "handled").then(|| text_of(value, &["reply"]).map(ToOwned::to_owned))
         })
     }
 
@@ -290,7 +289,8 @@ impl HookOutcome {
     pub fn event_changes(&self) -> Map<String, Value> {
         let mut out = Map::new();
         for result in &self.results {
-            if let Some(Value::Object(fields)) = result.mutations.as_ref().and_then(|m| m.get("event"))
+            if let Some(Value::Object(fields)) =
+                result.mutations.as_ref().and_then(|m| m.get("event"))
             {
                 out.extend(fields.clone());
             }
@@ -336,7 +336,8 @@ mod tests {
 
     #[test]
     fn a_block_without_a_message_is_no_block() {
-        let gate = gate(vec![json!({"action": "block"}), json!({"action": "block", "message": ""})]);
+        let gate =
+            gate(vec![json!({"action": "block"}), json!({"action": "block", "message": ""})]);
         assert_eq!(gate, ToolGate::Proceed { changes: Map::new() });
     }
 
@@ -360,7 +361,8 @@ mod tests {
             Said::Skipped("hung lately".into()),
             Said::Gone("signal 9".into()),
         ] {
-            let gate = outcome(vec![Said::Value(json!({"action": "approve"})), said]).tool_gate(hook);
+            let gate =
+                outcome(vec![Said::Value(json!({"action": "approve"})), said]).tool_gate(hook);
             assert!(matches!(gate, ToolGate::Block { .. }), "{gate:?}");
         }
     }
@@ -413,6 +415,8 @@ mod tests {
         ] {
             assert_eq!(outcome(vec![Said::Value(value)]).continue_with().unwrap().1, "m");
         }
-        assert!(outcome(vec![Said::Value(json!({"action": "continue"}))]).continue_with().is_none());
+        assert!(
+            outcome(vec![Said::Value(json!({"action": "continue"}))]).continue_with().is_none()
+        );
     }
 }

@@ -192,6 +192,22 @@ impl Payload {
         out
     }
 
+    /// The same, with the texts in lists changed too.
+    pub(crate) fn to_json_changed(&self, change: Option<&dyn Fn(&str) -> String>) -> String {
+        let Some(change) = change else { return self.to_json() };
+        let fields = self.fields.iter().map(|(name, field)| {
+            let field = match field {
+                Field::List { key, items } => Field::List {
+                    key: Arc::clone(key),
+                    items: items.iter().map(|item| Arc::from(redact_json(item, change))).collect(),
+                },
+                other => other.clone(),
+            };
+            (*name, field)
+        });
+        Self { fields: fields.collect(), call: self.call.clone() }.to_json()
+    }
+
     /// The same payload with every text in it passed through `change`.
     pub(crate) fn redacted(&self, change: &dyn Fn(&str) -> String) -> Self {
         let fields = self

@@ -13,17 +13,17 @@ use tokio::sync::{OnceCell, mpsc};
 
 use crate::discover::{self, Found, Gates, PluginSource};
 use crate::host::{
-    Answer, Fault, RESTARTS, Framing, Host, HostSpec, Inbound, Launch, Runs, Watch, native_command,
+    Answer, Fault, Framing, Host, HostSpec, Inbound, Launch, RESTARTS, Runs, Watch, native_command,
     native_params, python, unpack,
 };
 use crate::manifest::PluginKind;
 use crate::middleware::NextCall;
 use crate::payload::CallContext;
 use crate::registry::{Owner, PLUGINS, Registry, Request, Reserved, SHELL, Verdict, WEBHOOKS};
-use crate::shell::{self, Consents, ShellHook, ShellHookInfo};
-use crate::webhook::Sender;
 use crate::services::{Injected, ModelCall, NoServices, Services};
+use crate::shell::{self, Consents, ShellHook, ShellHookInfo};
 use crate::suppress::Suppress;
+use crate::webhook::Sender;
 
 /// The longest time limit of a callback that a setting may ask for.
 const MOST_TIMEOUT: f64 = 600.0;
@@ -55,8 +55,13 @@ pub struct PluginOptions {
     pub tools: Vec<String>,
     /// Auxiliary tasks of the program.
     pub tasks: Vec<String>,
-    /// Whether shell hooks run without having been consented to one by one.
+    /// Whether shell hooks run without having been consented to one by one
+    /// (`hooks_auto_accept`, `--accept-hooks`).
     pub accept_hooks: bool,
+    /// Whether this is a gateway, which also runs the folders below `<home>/hooks`.
+    pub gateway: bool,
+    /// Hides secrets in what observers get and in messages.
+    pub redactor: Option<hermes_home::redact::Redactor>,
 }
 
 impl PluginOptions {
@@ -76,6 +81,8 @@ impl PluginOptions {
             tools: Vec::new(),
             tasks: Vec::new(),
             accept_hooks: false,
+            gateway: false,
+            redactor: None,
         }
     }
 }
@@ -177,7 +184,10 @@ impl Plugins {
             tools: options.tools.clone(),
             tasks: options.tasks.clone(),
         };
-        let redactor = hermes_home::redact::Redactor::new(options.vars.secrets());
+        let redactor = options
+            .redactor
+            .clone()
+            .unwrap_or_else(|| hermes_home::redact::Redactor::new(options.vars.secrets()));
         Self(Arc::new(Inner {
             timeout: callback_timeout(options.config.hook_callback_timeout),
             registry: Mutex::new(registry),
@@ -207,8 +217,8 @@ impl Plugins {
     }
 
     /// Every plugin there is, enabled or not. Starts no process of a plugin.
-    pub fn found(&self) -> &[Found] {
-        self.0.found()
+    pub fn found(&self) -> Vec<Found> {
+        self.0.discover(true)
     }
 
     /// Whether any plugin, shell hook or webhook is enabled.
@@ -337,6 +347,7 @@ impl Inner {
         !self.options.config.enabled.is_empty()
             || !self.options.memory_provider.is_empty()
             || !self.options.context_engine.is_empty()
+            || (self.options.gateway && self.options.home.root().join("hooks").is_dir())
     }
 
     fn any_other(&self) -> bool {
@@ -357,41 +368,46 @@ impl Inner {
         python::find(self.options.home.root(), wanted.as_deref(), path)
     }
 
+    /// The plugins that matter for running; packages are only looked through if a plugin that is
+    /// enabled is no folder.
     pub(crate) fn found(&self) -> &[Found] {
-        self.found.get_or_init(|| {
-            let home = self.options.home.root();
-            let mut roots = vec![(home.join("plugins"), PluginSource::User)];
-            if self.options.vars.get("HERMES_ENABLE_PROJECT_PLUGINS").is_some_and(|v| v != "0") {
-                roots.push((self.options.cwd.join(".hermes").join("plugins"), PluginSource::Project));
-            }
-            let mut found = discover::folders(&roots);
-            match self.interpreter() {
-                Ok(interpreter) => {
-                    let site = self.site(&interpreter);
-                    for point in discover::entry_points(&site) {
-                        let taken = found.iter().any(|plugin| plugin.key == point.name);
-                        if point.group == discover::GROUPS[0] && !taken {
-                            found.push(discover::from_entry_point(&point, &site));
-                        }
+        self.found.get_or_init(|| self.discover(false))
+    }
+
+    pub(crate) fn discover(&self, everything: bool) -> Vec<Found> {
+        let home = self.options.home.root();
+        let mut roots = vec![(home.join("plugins"), PluginSource::User)];
+        if self.options.vars.get("HERMES_ENABLE_PROJECT_PLUGINS").is_some_and(|v| v != "0") {
+            roots.push((self.options.cwd.join(".hermes").join("plugins"), PluginSource::Project));
+        }
+        let mut found = discover::folders(&roots);
+        let wanted = &self.options.config.enabled;
+        let missing = wanted
+            .iter()
+            .any(|id| !found.iter().any(|plugin| plugin.key == *id || plugin.name == *id));
+        let interpreter = (missing || everything).then(|| self.interpreter());
+        match interpreter {
+            None => {}
+            Some(Ok(interpreter)) => {
+                let site = self.site(&interpreter);
+                for point in discover::entry_points(&site) {
+                    let taken = found.iter().any(|plugin| plugin.key == point.name);
+                    if point.group == discover::GROUPS[0] && !taken {
+                        found.push(discover::from_entry_point(&point, &site));
                     }
                 }
-                Err(error) => {
-                    let wanted = &self.options.config.enabled;
-                    let missing = |id: &String| {
-                        !found.iter().any(|plugin| plugin.key == *id || plugin.name == *id)
-                    };
-                    if wanted.iter().any(missing) {
-                        locked(&self.problems).push(error.to_string());
-                    }
-                }
             }
-            let gates = Gates {
-                enabled: self.options.config.enabled.clone(),
-                disabled: self.options.config.disabled.clone(),
-            };
-            discover::judge(&mut found, &gates);
-            discover::in_load_order(found)
-        })
+            Some(Err(error)) if missing && !everything => {
+                locked(&self.problems).push(error.to_string());
+            }
+            Some(Err(_)) => {}
+        }
+        let gates = Gates {
+            enabled: self.options.config.enabled.clone(),
+            disabled: self.options.config.disabled.clone(),
+        };
+        discover::judge(&mut found, &gates);
+        discover::in_load_order(found)
     }
 
     /// Folders with packages, those of `PYTHONPATH` first.
@@ -432,9 +448,11 @@ impl Inner {
 
     fn hook_settings(&self) -> shell::Settings {
         let vars = &self.options.vars;
-        shell::parse(&self.options.hooks, vars.get("HOME").or_else(|| vars.get("USERPROFILE")), &|name| {
-            vars.get(name).map(ToOwned::to_owned)
-        })
+        shell::parse(
+            &self.options.hooks,
+            vars.get("HOME").or_else(|| vars.get("USERPROFILE")),
+            &|name| vars.get(name).map(ToOwned::to_owned),
+        )
     }
 
     fn accepts_hooks(&self) -> bool {
@@ -505,6 +523,12 @@ impl Inner {
             }
         }
         python.extend(self.lanes());
+        python.extend(self.gateway_folders().into_iter().map(|found| {
+            let mut params = python_params(&found);
+            params["lane"] = "gateway-hook".into();
+            params["events"] = found.manifest.list("events").into();
+            (found, params)
+        }));
         for plugin in python {
             match shared {
                 Some(at) if !apart => {
@@ -540,6 +564,14 @@ impl Inner {
             })
             .collect();
         *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = hosts;
+    }
+
+    fn gateway_folders(&self) -> Vec<Found> {
+        if self.options.gateway && !self.safe_mode() {
+            discover::gateway_hooks(&self.options.home.root().join("hooks"))
+        } else {
+            Vec::new()
+        }
     }
 
     /// Plugins that hold a single place and are chosen by a setting.
@@ -610,6 +642,7 @@ impl Inner {
             "profile": self.options.home.profile(),
             "platform": self.options.platform,
             "cwd": self.options.cwd.display().to_string(),
+            "gateway": self.options.gateway,
             "cli_folder": self.cli_folder().map(|folder| folder.display().to_string()),
             "commands": self.options.commands.keys().collect::<Vec<_>>(),
             "store": self.options.home.store_path().display().to_string(),
@@ -623,8 +656,12 @@ impl Inner {
     /// The environment of plugin processes: what the person set, the home folder, and this program
     /// first on the path.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        let mut vars: BTreeMap<String, String> =
-            self.options.vars.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let mut vars: BTreeMap<String, String> = self
+            .options
+            .vars
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
         vars.insert("HERMES_HOME".into(), self.options.home.root().display().to_string());
         if let Some(cli) = &self.options.cli {
             vars.insert("HERMES_CLI".into(), cli.display().to_string());
@@ -643,7 +680,8 @@ impl Inner {
         let interpreter = self.interpreter().map_err(|error| error.to_string())?;
         let folder = unpack(self.options.home.root())
             .map_err(|error| format!("the host's files cannot be unpacked: {error}"))?;
-        let mut args: Vec<String> = self.options.config.host.launcher.iter().skip(1).cloned().collect();
+        let mut args: Vec<String> =
+            self.options.config.host.launcher.iter().skip(1).cloned().collect();
         args.extend(["-X".to_owned(), "utf8".to_owned()]);
         args.push(folder.join("start.py").display().to_string());
         let mut env = self.environment();
@@ -858,6 +896,24 @@ impl Inbound for HostInbound {
 }
 
 impl Watch for HostInbound {
+    fn registers(&self, plugin: &str, registrations: &[Value]) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        for registration in registrations {
+            let mut request = registration.clone();
+            if let Some(fields) = request.as_object_mut() {
+                fields.insert("plugin".to_owned(), plugin.into());
+            }
+            let refused = match self.register(&inner, &request.to_string()) {
+                Ok(answer) => text(&answer, "reason"),
+                Err(fault) => fault.to_string(),
+            };
+            if !refused.is_empty() {
+                tracing::warn!(plugin, refused, "a registration is refused");
+                locked(&inner.registry).notes.push((Arc::from(plugin), refused));
+            }
+        }
+    }
+
     fn loaded(&self, plugin: &str, ok: bool) {
         if let Some(inner) = self.inner.upgrade() {
             let mut registry = locked(&inner.registry);
@@ -910,7 +966,10 @@ async fn serve(
                 plugin: text(&params, "plugin"),
                 content: text(&params, "content"),
                 role: text(&params, "role"),
-                session_key: params.get("session_key").and_then(Value::as_str).map(ToOwned::to_owned),
+                session_key: params
+                    .get("session_key")
+                    .and_then(Value::as_str)
+                    .map(ToOwned::to_owned),
                 origin: params.get("origin").cloned().unwrap_or_default(),
                 call,
             };
@@ -926,12 +985,16 @@ async fn serve(
             if !allowed {
                 return Err(Fault::new(
                     "PermissionError",
-                    format!("the plugin {plugin} may not use the MCP server {server}: add it to plugins.entries.{plugin}.mcp_allowlist"),
+                    format!(
+                        "the plugin {plugin} may not use the MCP server {server}: add it to plugins.entries.{plugin}.mcp_allowlist"
+                    ),
                 ));
             }
             services.call_mcp(&params).await
         }
-        "event.emit" => Ok(inner.emit(&text(&params, "event"), params.get("payload"), &call).into()),
+        "event.emit" => {
+            Ok(inner.emit(&text(&params, "event"), params.get("payload"), &call).into())
+        }
         "middleware.next" => inner.next_call(&params).await,
         "config.set" => inner.set_config(&params),
         _ => services.other(method, &params, &call).await,

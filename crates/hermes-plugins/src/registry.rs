@@ -192,9 +192,9 @@ impl Registry {
                 if self.reserved.tools.iter().any(|tool| tool == key) {
                     return refuse(format!("{key} is a tool of this program"));
                 }
-                self.others(request)
-                    .find(|entry| *entry.plugin != *request.plugin)
-                    .and_then(|entry| refuse(format!("{key} is a tool of the plugin {}", entry.plugin)))
+                self.others(request).find(|entry| *entry.plugin != *request.plugin).and_then(
+                    |entry| refuse(format!("{key} is a tool of the plugin {}", entry.plugin)),
+                )
             }
             "command" => self
                 .reserved
@@ -207,8 +207,9 @@ impl Registry {
                     return raise("ValueError", format!("the prompt section {key} exists already"));
                 }
                 let sections = self.of_kind("prompt_section").count();
-                (sections >= MOST_SECTIONS)
-                    .then(|| Verdict::Refused(format!("there are {MOST_SECTIONS} sections already")))
+                (sections >= MOST_SECTIONS).then(|| {
+                    Verdict::Refused(format!("there are {MOST_SECTIONS} sections already"))
+                })
             }
             "context_engine" => self
                 .of_kind("context_engine")
@@ -222,9 +223,14 @@ impl Registry {
                 if self.reserved.tasks.iter().any(|task| task == key) {
                     return raise("ValueError", format!("{key} is a task of this program"));
                 }
-                self.others(request).find(|entry| *entry.plugin != *request.plugin).and_then(|entry| {
-                    raise("ValueError", format!("{key} is a task of the plugin {}", entry.plugin))
-                })
+                self.others(request).find(|entry| *entry.plugin != *request.plugin).and_then(
+                    |entry| {
+                        raise(
+                            "ValueError",
+                            format!("{key} is a task of the plugin {}", entry.plugin),
+                        )
+                    },
+                )
             }
             "context_reference" => BUILTIN_REFERENCES
                 .contains(&key.trim_start_matches('@').trim_end_matches(':'))
@@ -239,7 +245,11 @@ impl Registry {
     }
 
     /// Entries of a kind under a key, in order.
-    pub(crate) fn under<'a>(&'a self, kind: &'a str, key: &'a str) -> impl Iterator<Item = &'a Entry> {
+    pub(crate) fn under<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+    ) -> impl Iterator<Item = &'a Entry> {
         self.of_kind(kind).filter(move |entry| *entry.key == *key)
     }
 
@@ -293,9 +303,7 @@ impl Registry {
 /// What Telegram's menu cannot carry of a command's name.
 pub(crate) fn telegram_note(name: &str) -> Option<String> {
     let sanitized = name.replace('-', "_");
-    let fits = sanitized
-        .chars()
-        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let fits = sanitized.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     if !fits {
         return Some(format!("/{name} holds characters that Telegram's menu cannot carry"));
     }
@@ -310,7 +318,14 @@ mod tests {
 
     fn request(plugin: &str, kind: &str, key: &str, spec: Value) -> Request {
         let names = HashMap::from([("call".to_owned(), format!("{plugin}.{key}"))]);
-        Request { plugin: plugin.into(), kind: kind.into(), key: key.into(), spec, names, ..Request::default() }
+        Request {
+            plugin: plugin.into(),
+            kind: kind.into(),
+            key: key.into(),
+            spec,
+            names,
+            ..Request::default()
+        }
     }
 
     fn take(registry: &mut Registry, plugin: &str, kind: &str, key: &str) -> Verdict {
@@ -352,7 +367,10 @@ mod tests {
     #[test]
     fn names_of_the_program_are_refused_with_the_reason() {
         let mut registry = Registry::default();
-        registry.reserved.commands.insert("set-up".into(), "/set-up is a command of this program".into());
+        registry
+            .reserved
+            .commands
+            .insert("set-up".into(), "/set-up is a command of this program".into());
         registry.reserved.tools.push("read_file".into());
         for (kind, key) in [("command", "set-up"), ("command", "set_up"), ("tool", "read_file")] {
             let verdict = take(&mut registry, "a", kind, key);

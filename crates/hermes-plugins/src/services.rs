@@ -53,9 +53,7 @@ pub trait Services: Send + Sync {
         call: &'a CallContext,
     ) -> BoxFuture<'a, Result<String, Fault>> {
         let _ = (arguments, call);
-        Box::pin(async move {
-            Err(missing(&format!("running the tool {name} from a plugin")))
-        })
+        Box::pin(async move { Err(missing(&format!("running the tool {name} from a plugin"))) })
     }
 
     /// Asks a model. The answer is `{text, provider, model, usage, ...}`, or the raw form of a chat

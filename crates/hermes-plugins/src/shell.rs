@@ -105,7 +105,12 @@ impl ShellHook {
             if self.fail_closed && guard {
                 block(&format!("the hook {} failed: {why}", self.command))
             } else {
-                tracing::warn!(hook = self.event.name, command = self.command, why, "a shell hook failed");
+                tracing::warn!(
+                    hook = self.event.name,
+                    command = self.command,
+                    why,
+                    "a shell hook failed"
+                );
                 Said::Nothing
             }
         };

@@ -74,7 +74,9 @@ impl Suppress {
 
     /// Whether any callback of these has as many hanging calls as are allowed.
     pub(crate) fn at_limit(&self, entries: &[u64]) -> bool {
-        entries.iter().any(|entry| self.abandoned.get(entry).copied().unwrap_or(0) >= MOST_ABANDONED)
+        entries
+            .iter()
+            .any(|entry| self.abandoned.get(entry).copied().unwrap_or(0) >= MOST_ABANDONED)
     }
 }
 

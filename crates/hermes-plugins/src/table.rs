@@ -220,8 +220,13 @@ pub const HOOKS: &[HookSpec] = &[
     hook("on_human_input_resolved", O, N, "when it waits no more"),
     hook("pre_command", O, N, "before a slash command runs"),
     hook("pre_transcription", T, Returns::Fields, "before speech is transcribed").later(),
-    hook("pre_gateway_dispatch", D, Returns::GatewayDirective, "on each incoming chat message, before it is authorised")
-        .later(),
+    hook(
+        "pre_gateway_dispatch",
+        D,
+        Returns::GatewayDirective,
+        "on each incoming chat message, before it is authorised",
+    )
+    .later(),
     hook("post_gateway_admission", D, Returns::Handled, "on each admitted chat message")
         .bounded()
         .later(),
@@ -235,10 +240,18 @@ pub const HOOKS: &[HookSpec] = &[
     hook("on_kanban_worker_stale_claim", O, N, "when a claim was found dead").later(),
     hook("on_kanban_task_updated", O, N, "after another change of a task").later(),
     hook("on_kanban_dispatch_tick", O, N, "after each look at the board").later(),
-    hook("post_compaction", O, N, "after a compaction took effect, before the session's next pre_llm_call")
-        .bounded(),
+    hook(
+        "post_compaction",
+        O,
+        N,
+        "after a compaction took effect, before the session's next pre_llm_call",
+    )
+    .bounded(),
     hook("on_session_delete", O, N, "after sessions were deleted or archived").bounded(),
-    hook("pre_tts_synthesis", D, Returns::Speech, "before text is spoken").bounded().closed().later(),
+    hook("pre_tts_synthesis", D, Returns::Speech, "before text is spoken")
+        .bounded()
+        .closed()
+        .later(),
 ];
 
 /// Hooks that are this program's answer to the main branch, after 0.22.2.

@@ -126,7 +126,11 @@ impl Sender {
         if self.queue.try_send((hook.to_owned(), delivery, value.to_string())).is_err() {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
             let count = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::warn!(webhook = self.webhook.name, count, "its queue is full; events are dropped");
+            tracing::warn!(
+                webhook = self.webhook.name,
+                count,
+                "its queue is full; events are dropped"
+            );
         }
     }
 

@@ -91,7 +91,13 @@ pub(crate) struct FanItem {
 /// What a plugin process asks for or says.
 pub(crate) trait Inbound: Send + Sync {
     /// A request; the answer must be given through `answer`, at once or later.
-    fn request(&self, method: &str, params: Box<RawValue>, origin: Option<Box<RawValue>>, answer: Answer);
+    fn request(
+        &self,
+        method: &str,
+        params: Box<RawValue>,
+        origin: Option<Box<RawValue>>,
+        answer: Answer,
+    );
     /// Something said without waiting.
     fn notice(&self, method: &str, params: &RawValue);
     /// The process has ended.
@@ -142,7 +148,8 @@ pub(crate) struct Answer {
 impl Answer {
     fn send(&mut self, key: &str, body: &str) {
         if let Some(id) = self.id.take() {
-            self.link.write(format!(r#"{{"jsonrpc":"2.0","id":{id},"{key}":{body}}}"#).into_bytes());
+            self.link
+                .write(format!(r#"{{"jsonrpc":"2.0","id":{id},"{key}":{body}}}"#).into_bytes());
         }
     }
 
@@ -176,7 +183,8 @@ impl Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         if self.id.is_some() {
-            let body = r#"{"code":-32603,"type":"RuntimeError","message":"the request was dropped"}"#;
+            let body =
+                r#"{"code":-32603,"type":"RuntimeError","message":"the request was dropped"}"#;
             self.send("error", body);
         }
     }
@@ -241,7 +249,9 @@ impl Link {
         })?;
         let reading = Arc::clone(&link);
         let hears = Arc::clone(&inbound);
-        spawn("plugin-read", move || reading.read(BufReader::with_capacity(1 << 16, stdout), &*hears))?;
+        spawn("plugin-read", move || {
+            reading.read(BufReader::with_capacity(1 << 16, stdout), &*hears)
+        })?;
         let logging = Arc::downgrade(&link);
         spawn("plugin-log", move || {
             let mut from = BufReader::new(stderr);
@@ -281,7 +291,8 @@ impl Link {
             }
             first
         });
-        let left: Vec<Waiting> = locked(&self.waiting).drain().map(|(_, waiting)| waiting).collect();
+        let left: Vec<Waiting> =
+            locked(&self.waiting).drain().map(|(_, waiting)| waiting).collect();
         for waiting in left {
             if let Waiting::One(sender) = waiting {
                 // Nobody may be waiting any more.
@@ -291,7 +302,11 @@ impl Link {
         inbound.ended(&why);
     }
 
-    fn read(self: Arc<Self>, mut from: BufReader<std::process::ChildStdout>, inbound: &dyn Inbound) {
+    fn read(
+        self: Arc<Self>,
+        mut from: BufReader<std::process::ChildStdout>,
+        inbound: &dyn Inbound,
+    ) {
         loop {
             match frame::read(&mut from) {
                 Ok(Some(body)) => self.take(&body, inbound),
@@ -413,7 +428,10 @@ impl Link {
     }
 
     /// Sends one event to several callbacks; the results come one by one.
-    pub(crate) fn fan(&self, params: &str) -> Result<(u64, mpsc::UnboundedReceiver<FanItem>), CallError> {
+    pub(crate) fn fan(
+        &self,
+        params: &str,
+    ) -> Result<(u64, mpsc::UnboundedReceiver<FanItem>), CallError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = mpsc::unbounded_channel();
         locked(&self.waiting).insert(number, Waiting::Many(sender));
@@ -454,7 +472,8 @@ impl Drop for Link {
 }
 
 fn request(number: u64, method: &str, params: &str) -> Vec<u8> {
-    format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#).into_bytes()
+    format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#)
+        .into_bytes()
 }
 
 fn empty() -> Box<RawValue> {

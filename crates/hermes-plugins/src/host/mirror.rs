@@ -26,7 +26,11 @@ pub(crate) type Redact<'a> = &'a dyn Fn(&str) -> String;
 
 impl Mirror {
     /// The payload as JSON, long values replaced by references, and the changes to send with it.
-    pub(crate) fn encode(&mut self, payload: &Payload, redact: Option<Redact<'_>>) -> (String, String) {
+    pub(crate) fn encode(
+        &mut self,
+        payload: &Payload,
+        redact: Option<Redact<'_>>,
+    ) -> (String, String) {
         let mut body = String::from("{");
         let mut changes: Vec<String> = Vec::new();
         for (index, (name, field)) in payload.fields().iter().enumerate() {
@@ -101,10 +105,8 @@ impl Mirror {
         let key = format!("t{}", self.next_text);
         self.texts.insert(Arc::clone(text), self.next_text);
         self.used_texts.push_back(Arc::clone(text));
-        changes.push(format!(
-            "{{\"key\":\"{key}\",\"text\":{}}}",
-            serde_json::Value::from(&**text)
-        ));
+        changes
+            .push(format!("{{\"key\":\"{key}\",\"text\":{}}}", serde_json::Value::from(&**text)));
         if self.used_texts.len() > MOST_TEXTS
             && let Some(old) = self.used_texts.pop_front()
             && let Some(number) = self.texts.remove(&old)
@@ -140,9 +142,15 @@ mod tests {
     #[test]
     fn a_list_is_sent_once_and_then_by_its_differences() {
         let mut mirror = Mirror::default();
-        assert_eq!(sent(&mut mirror, "s", &["a", "b"]), r#"[{"key":"s","keep":0,"add":["a","b"]}]"#);
+        assert_eq!(
+            sent(&mut mirror, "s", &["a", "b"]),
+            r#"[{"key":"s","keep":0,"add":["a","b"]}]"#
+        );
         assert_eq!(sent(&mut mirror, "s", &["a", "b"]), "[]");
-        assert_eq!(sent(&mut mirror, "s", &["a", "b", "c"]), r#"[{"key":"s","keep":2,"add":["c"]}]"#);
+        assert_eq!(
+            sent(&mut mirror, "s", &["a", "b", "c"]),
+            r#"[{"key":"s","keep":2,"add":["c"]}]"#
+        );
         assert_eq!(sent(&mut mirror, "s", &["x"]), r#"[{"key":"s","keep":0,"add":["x"]}]"#);
         assert_eq!(sent(&mut mirror, "s", &[]), r#"[{"key":"s","keep":0,"add":[]}]"#);
     }

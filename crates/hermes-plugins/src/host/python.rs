@@ -59,7 +59,11 @@ pub fn environment_python(home: &Path) -> PathBuf {
 
 /// Finds the interpreter for a home folder. What was found is kept in a file beside its cache, as
 /// long as the executable it was found through stays the same.
-pub fn find(home: &Path, wanted: Option<&Path>, path: Option<&str>) -> Result<Interpreter, PythonError> {
+pub fn find(
+    home: &Path,
+    wanted: Option<&Path>,
+    path: Option<&str>,
+) -> Result<Interpreter, PythonError> {
     let mut tried = Vec::new();
     for candidate in candidates(home, wanted, path) {
         match probe_cached(home, &candidate) {
@@ -88,7 +92,8 @@ fn candidates(home: &Path, wanted: Option<&Path>, path: Option<&str>) -> Vec<Pat
     } else {
         &["python3", "python3.13", "python3.12", "python3.11", "python3.10", "python"]
     };
-    let folders: Vec<PathBuf> = path.map(|path| env::split_paths(path).collect()).unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        path.map(|path| env::split_paths(path).collect()).unwrap_or_default();
     for name in names {
         for folder in &folders {
             let file = folder.join(name);

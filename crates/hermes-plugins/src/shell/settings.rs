@@ -26,7 +26,11 @@ pub(crate) struct Settings {
 }
 
 /// Reads `hooks`.
-pub(crate) fn parse(hooks: &Datum, home: Option<&str>, secret: &dyn Fn(&str) -> Option<String>) -> Settings {
+pub(crate) fn parse(
+    hooks: &Datum,
+    home: Option<&str>,
+    secret: &dyn Fn(&str) -> Option<String>,
+) -> Settings {
     let mut out = Settings::default();
     let value: Value = serde_json::from_str(&hooks.to_json()).unwrap_or_default();
     for (event, entries) in value.as_object().into_iter().flatten() {
@@ -70,16 +74,16 @@ fn hook(event: &str, entry: &Value, home: Option<&str>) -> Result<ShellHook, Str
         .or_else(|| entry.as_str())
         .filter(|command| !command.trim().is_empty())
         .ok_or("it names no command")?;
-    let matcher = match entry.get("matcher").and_then(Value::as_str) {
-        None | Some("" | "*") => None,
-        Some(_) if !matches!(event, "pre_tool_call" | "post_tool_call") => {
-            return Err("a matcher goes with pre_tool_call and post_tool_call only".to_owned());
-        }
-        Some(text) => Some(
-            regex::Regex::new(&format!("^(?:{text})$"))
-                .map_err(|error| format!("the matcher {text:?} is no regular expression: {error}"))?,
-        ),
-    };
+    let matcher =
+        match entry.get("matcher").and_then(Value::as_str) {
+            None | Some("" | "*") => None,
+            Some(_) if !matches!(event, "pre_tool_call" | "post_tool_call") => {
+                return Err("a matcher goes with pre_tool_call and post_tool_call only".to_owned());
+            }
+            Some(text) => Some(regex::Regex::new(&format!("^(?:{text})$")).map_err(|error| {
+                format!("the matcher {text:?} is no regular expression: {error}")
+            })?),
+        };
     let (least, default, most) = TIMEOUT;
     let timeout = match entry.get("timeout") {
         None | Some(Value::Null) => default,

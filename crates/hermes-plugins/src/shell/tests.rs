@@ -78,9 +78,17 @@ fn every_directive_that_an_event_allows_can_be_expressed() {
     check("transform_llm_output", r#"{"text": "REWRITTEN"}"#, json!("REWRITTEN"));
     check("pre_gateway_dispatch", r#"{"action": "skip"}"#, json!({"action": "skip"}));
     check("post_gateway_admission", r#"{"action": "handled"}"#, json!({"action": "handled"}));
-    check("pre_verify", r#"{"decision": "block", "reason": "r"}"#, json!({"decision": "block", "reason": "r"}));
+    check(
+        "pre_verify",
+        r#"{"decision": "block", "reason": "r"}"#,
+        json!({"decision": "block", "reason": "r"}),
+    );
     check("on_session_finalize", r#"{"message": "m"}"#, json!({"message": "m"}));
-    check("pre_tool_call", r#"{"action": "modify", "args": {"a": 1}}"#, json!({"action": "modify", "args": {"a": 1}}));
+    check(
+        "pre_tool_call",
+        r#"{"action": "modify", "args": {"a": 1}}"#,
+        json!({"action": "modify", "args": {"a": 1}}),
+    );
 }
 
 #[test]

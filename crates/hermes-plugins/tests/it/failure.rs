@@ -154,7 +154,10 @@ async fn a_plugin_that_kills_the_process_while_loading_is_left_out_and_the_other
     let rig = Rig::new()
         .plugin("a", "def register(ctx):\n    ctx.register_hook('pre_llm_call', lambda **e: 'a')\n")
         .plugin("b", "import os\nos._exit(1)\n")
-        .plugin("c", "def register(ctx):\n    ctx.register_hook('pre_llm_call', lambda **e: 'c')\n");
+        .plugin(
+            "c",
+            "def register(ctx):\n    ctx.register_hook('pre_llm_call', lambda **e: 'c')\n",
+        );
     let plugins = rig.start();
     let outcome = plugins.dispatch("pre_llm_call", payload("s")).await;
     let texts: Vec<String> = outcome.contexts().into_iter().map(|(_, text)| text).collect();
@@ -228,7 +231,8 @@ async fn a_tool_that_raises_or_gives_something_else_than_text_answers_with_an_er
     let rig = Rig::new().plugin("tools", code);
     let plugins = rig.start();
     plugins.ready().await;
-    let call = async |name: &str| plugins.call_tool(name, "{}", &session("s")).await.unwrap().unwrap();
+    let call =
+        async |name: &str| plugins.call_tool(name, "{}", &session("s")).await.unwrap().unwrap();
     assert_eq!(call("raises").await, r#"{"error":"ValueError: bad number"}"#);
     assert!(call("odd").await.contains("gave a number instead of text"));
     assert!(call("many").await.contains("_multimodal"));

@@ -5,5 +5,6 @@ mod delivery;
 mod failure;
 mod hooks;
 mod middleware;
+mod native;
 mod rig;
 mod shell;

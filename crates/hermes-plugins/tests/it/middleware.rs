@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use crate::rig::{Rig, session};
 
 fn middleware(kind: &str, body: &str) -> String {
-    format!("def m(**call):\n    {body}\ndef register(ctx):\n    ctx.register_middleware('{kind}', m)\n")
+    format!(
+        "def m(**call):\n    {body}\ndef register(ctx):\n    ctx.register_middleware('{kind}', m)\n"
+    )
 }
 
 #[tokio::test]
@@ -17,7 +19,8 @@ async fn each_rewrite_sees_the_one_before_and_the_original_and_leaves_a_trace() 
         .plugin("c", &middleware("tool_request", "return {'args': {'seen': call['args'], 'first': call['original_args'], 'tool': call['tool_name']}}"));
     let plugins = rig.start();
     let context = Payload::new(session("s")).text("tool_name", "terminal");
-    let Rewritten { value, trace } = plugins.rewrite("tool_request", json!({"x": 0}), &context).await;
+    let Rewritten { value, trace } =
+        plugins.rewrite("tool_request", json!({"x": 0}), &context).await;
     assert_eq!(value, json!({"seen": {"x": 0, "a": 1}, "first": {"x": 0}, "tool": "terminal"}));
     let plugins_in_trace: Vec<&Value> = trace.iter().map(|entry| &entry["plugin"]).collect();
     assert_eq!(plugins_in_trace, ["a", "c"]);
@@ -55,13 +58,15 @@ async fn execution_is_wrapped_from_the_outside_in() {
 
 #[tokio::test]
 async fn going_on_twice_raises_and_what_ran_is_kept() {
-    let (result, runs) = executed(&[("a", "call['next_call'](); return call['next_call']()")]).await;
+    let (result, runs) =
+        executed(&[("a", "call['next_call'](); return call['next_call']()")]).await;
     assert_eq!((result.unwrap(), runs), (json!("ran {\"x\":1}"), 1));
 }
 
 #[tokio::test]
 async fn a_middleware_that_fails_before_going_on_is_skipped() {
-    let (result, runs) = executed(&[("a", "raise RuntimeError('no')"), ("b", "import os; os._exit(1)")]).await;
+    let (result, runs) =
+        executed(&[("a", "raise RuntimeError('no')"), ("b", "import os; os._exit(1)")]).await;
     assert_eq!((result.unwrap(), runs), (json!("ran {\"x\":1}"), 1));
 }
 

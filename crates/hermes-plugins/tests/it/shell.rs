@@ -95,13 +95,16 @@ async fn b064_every_kind_of_answer_is_survived_and_the_documented_one_takes_effe
         );
         let plugins = start(&rig, &config);
         let big = "y".repeat(2_000_000);
-        let outcome = plugins.dispatch("transform_tool_result", payload("s").text("result", &big)).await;
+        let outcome =
+            plugins.dispatch("transform_tool_result", payload("s").text("result", &big)).await;
         let text = outcome.first_text(true).map(|(_, text)| text);
         assert_eq!(text.as_deref(), wanted, "{script}: {outcome:?}");
         assert_eq!(outcome.results.len(), 1);
     };
     check("out_json.sh", Some("REWRITTEN")).await;
-    for script in ["out_badjson.sh", "out_empty.sh", "out_plain.sh", "out_big.sh", "exit3.sh", "noread.sh"] {
+    for script in
+        ["out_badjson.sh", "out_empty.sh", "out_plain.sh", "out_big.sh", "exit3.sh", "noread.sh"]
+    {
         check(script, None).await;
     }
 }
