@@ -31,7 +31,7 @@ pub struct ConverseInput<'a> {
     /// The primary endpoint, then the fallbacks in order.
     pub endpoints: &'a [Endpoint],
     /// Makes the neutral request for a profile.
-    pub assemble: &'a dyn Fn(&WireProfile) -> Result<Assembled, String>,
+    pub assemble: &'a (dyn Fn(&WireProfile) -> Result<Assembled, String> + Sync),
     /// What the ledger row says beside what is known here.
     pub ledger: LedgerFacts<'a>,
     /// Further tries at one endpoint after the first.
@@ -122,8 +122,8 @@ impl Client {
     pub async fn converse(
         &self,
         input: ConverseInput<'_>,
-        recorder: &mut dyn AttemptRecorder,
-        on: &mut dyn FnMut(Delta<'_>),
+        recorder: &mut (dyn AttemptRecorder + Send),
+        on: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Result<Answered, ConverseError> {
         let mut call = Call { input: &input, ends: Vec::new(), given_up: Vec::new() };
         let highest = input.endpoints.len().saturating_sub(1);
@@ -162,8 +162,8 @@ impl Client {
         call: &mut Call<'_>,
         index: usize,
         endpoint: &Endpoint,
-        recorder: &mut dyn AttemptRecorder,
-        on: &mut dyn FnMut(Delta<'_>),
+        recorder: &mut (dyn AttemptRecorder + Send),
+        on: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Result<Answered, Box<Lost>> {
         let input = call.input;
         let mut profile = endpoint.profile.clone();
@@ -241,7 +241,7 @@ impl Client {
         assembled: &Assembled,
         encoded: &Encoded,
         env: &dyn Env,
-        on: &mut dyn FnMut(Delta<'_>),
+        on: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Ran {
         let mut received = Received::default();
         let mut status = None;

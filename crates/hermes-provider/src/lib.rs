@@ -4,6 +4,7 @@
 //! - [`profile_for`] knows the quirks of endpoints as data; [`learn`] adds to it from an error.
 //! - [`Client::converse`] makes the attempts at one call: ledger row, bytes, stream, retry,
 //!   fallback.
+//! - [`Client::job`] does the jobs beside the conversation: a summary, a capsule, a title.
 //! - [`rehearsal`] is the deterministic model server behind the first conversation, the tests and
 //!   the lab.
 //!
@@ -14,6 +15,7 @@
 
 mod arguments;
 mod assembly;
+mod auxiliary;
 mod backoff;
 mod classify;
 mod converse;
@@ -33,6 +35,9 @@ mod usage;
 
 pub use arguments::classify_arguments;
 pub use assembly::{Assembly, Fragment};
+pub use auxiliary::{
+    Candidate, Job, JobAnswer, JobError, JobPlace, JobPrompt, JobSlots, PlaceFailure,
+};
 pub use backoff::Backoff;
 pub use classify::{Failure, Limits, classify};
 pub use converse::{ConverseInput, Delta, LedgerFacts};

@@ -100,7 +100,7 @@ pub(crate) async fn reply(
     endpoint: &Endpoint,
     env: &dyn Env,
     received: &mut Received,
-    on: &mut dyn FnMut(Fragment<'_>),
+    on: &mut (dyn FnMut(Fragment<'_>) + Send),
 ) -> Result<(), Failure> {
     let content_type = response
         .headers()
@@ -194,7 +194,7 @@ impl Body {
         &mut self,
         bytes: &Bytes,
         assembly: &mut Assembly,
-        on: &mut dyn FnMut(Fragment<'_>),
+        on: &mut (dyn FnMut(Fragment<'_>) + Send),
     ) -> Result<bool, Failure> {
         let room = 512usize.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(bytes.get(..room).unwrap_or_default());
@@ -250,7 +250,7 @@ impl Body {
     fn finish(
         &mut self,
         assembly: &mut Assembly,
-        on: &mut dyn FnMut(Fragment<'_>),
+        on: &mut (dyn FnMut(Fragment<'_>) + Send),
     ) -> Result<(), Failure> {
         match std::mem::replace(&mut self.kind, BodyKind::Unknown(Vec::new())) {
             BodyKind::Stream(mut parser) => {
@@ -284,7 +284,7 @@ fn events(
     parser: &mut SseParser,
     bytes: &[u8],
     assembly: &mut Assembly,
-    on: &mut dyn FnMut(Fragment<'_>),
+    on: &mut (dyn FnMut(Fragment<'_>) + Send),
 ) -> Result<bool, Failure> {
     let mut any = false;
     let mut result = Ok(());
@@ -301,7 +301,7 @@ fn events(
 fn take(
     event: &SseEvent,
     assembly: &mut Assembly,
-    on: &mut dyn FnMut(Fragment<'_>),
+    on: &mut (dyn FnMut(Fragment<'_>) + Send),
 ) -> Result<(), Failure> {
     // An error object without the `error` key around it.
     if event.name == "error" && !assembly.has_finish() {

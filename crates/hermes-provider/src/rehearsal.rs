@@ -14,6 +14,7 @@ use std::time::Duration;
 mod cache;
 mod http;
 mod model;
+mod record;
 mod script;
 mod server;
 

@@ -1,6 +1,7 @@
 //! The rehearsal model: a handful of plain requests, understood by their wording, and a fixed
 //! kind of reply to everything else. Deterministic.
 
+use super::record;
 use crate::json::{Kind, Value, write_string};
 
 /// A request as the rehearsal model sees it.
@@ -149,6 +150,10 @@ impl<'a> Asked<'a> {
 
     /// The rehearsal model's answer.
     pub(super) fn answer(&self) -> Answer {
+        let last = self.messages.last().filter(|said| said.role == "user");
+        if let Some(record) = last.and_then(|said| record::write(&said.text)) {
+            return Answer::saying(record);
+        }
         if let Some(summary) = self.summary() {
             return Answer::saying(summary);
         }

@@ -5,6 +5,7 @@
 mod arguments;
 mod attempts;
 mod errors;
+mod jobs;
 mod rehearsal;
 mod rig;
 mod streams;
