@@ -14,6 +14,7 @@ pub mod capsule;
 mod deterministic;
 mod error;
 mod handoffs;
+mod health;
 #[cfg(test)]
 mod interleavings;
 pub mod lane;
@@ -35,6 +36,7 @@ pub mod writer;
 pub use build::{Build, Confidential, LEAST_MESSAGES, build};
 pub use error::HandoffError;
 pub use handoffs::{Fix, Handoffs, Listed, Pending, Verified, WAITS_MILLIS};
+pub use health::{Health, NearMiss, check_writer};
 pub use offer::{CarriedOver, Offer, Start, carried_over, without_capsule};
 pub use policy::Policy;
 pub use result::{BuildResult, Status};

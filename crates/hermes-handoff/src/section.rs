@@ -152,14 +152,13 @@ fn is_fence(line: &str) -> bool {
 /// A text whose fenced blocks are closed, so that none reaches into the next section: a fence that
 /// has no partner is made harmless. As long as before.
 pub(crate) fn balanced(text: &str) -> String {
-    let last = text.lines().filter(|line| is_fence(line)).count();
-    if last.is_multiple_of(2) {
+    let fences = text.lines().filter(|line| is_fence(line)).count();
+    if fences.is_multiple_of(2) {
         return text.to_owned();
     }
     let at = text
         .lines()
-        .filter(|line| is_fence(line))
-        .last()
+        .rfind(|line| is_fence(line))
         .map_or(0, |line| line.as_ptr() as usize - text.as_ptr() as usize);
     format!("{}{}", &text[..at], text[at..].replacen("```", "'''", 1))
 }

@@ -18,7 +18,7 @@ fn text(result: &BuildResult) -> String {
 fn a_good_answer_becomes_a_pending_capsule_with_both_files() {
     let world = World::new();
     let handoffs = world.handoffs();
-    let session = world.session(&world.store(), "old", &TALK);
+    let session = talked(&world.store(), "old", &TALK);
     let writer = saying(GOOD);
     let result = built(&handoffs, &session, &writer);
     assert_eq!((result.status, result.messages), (Status::Ok, 6), "{result:?}");
@@ -48,13 +48,13 @@ fn a_session_that_cannot_be_handed_over_leaves_nothing() {
     let world = World::new();
     let (store, handoffs) = (world.store(), world.handoffs());
     let status = |name: &str| built(&handoffs, &id(name), &saying(GOOD)).status;
-    world.session(&store, "short", &TALK[..3]);
+    talked(&store, "short", &TALK[..3]);
     let mut cron = init("cron_daily_20261130");
     cron.source = "cron".to_owned();
-    world.session_of(&store, cron, &TALK);
+    talked_as(&store, cron, &TALK);
     let mut child = init("child");
     child.parent = Some((id("short"), hermes_store::ParentKind::Delegate));
-    world.session_of(&store, child, &TALK);
+    talked_as(&store, child, &TALK);
     assert_eq!(status("short"), Status::TooShort);
     assert_eq!(status("nobody"), Status::NoSession);
     assert_eq!(status("cron_daily_20261130"), Status::Refused);
@@ -68,7 +68,7 @@ fn what_the_session_does_not_hold_is_marked_and_open_requests_are_added() {
     let handoffs = world.handoffs();
     let mut said = TALK.to_vec();
     said.push("Also rename the database table invoices to bills before Friday.");
-    let session = world.session(&world.store(), "old", &said);
+    let session = talked(&world.store(), "old", &said);
     let answer = GOOD
         .replace("src/parser.rs [r3]", "src/lexer.rs and src/parser.rs [r3]\n- port 9099 [r77]");
     let result = built(&handoffs, &session, &saying(&answer));
@@ -86,8 +86,8 @@ fn what_the_session_does_not_hold_is_marked_and_open_requests_are_added() {
 fn the_next_capsule_is_written_with_the_one_before_and_supersedes_it() {
     let world = World::new();
     let (store, handoffs) = (world.store(), world.handoffs());
-    let first = world.session(&store, "one", &TALK);
-    let second = world.session(&store, "two", &TALK);
+    let first = talked(&store, "one", &TALK);
+    let second = talked(&store, "two", &TALK);
     built(&handoffs, &first, &saying(GOOD));
     let writer = saying(GOOD);
     let result = built(&handoffs, &second, &writer);
@@ -107,7 +107,7 @@ fn the_next_capsule_is_written_with_the_one_before_and_supersedes_it() {
 fn one_build_of_a_lane_runs_at_a_time() {
     let world = World::new();
     let handoffs = world.handoffs();
-    let session = world.session(&world.store(), "old", &TALK);
+    let session = talked(&world.store(), "old", &TALK);
     let inner = handoffs.clone();
     let (again, lane) = (session.clone(), lane());
     let writer = Scripted::new(move || {
@@ -126,7 +126,7 @@ fn one_build_of_a_lane_runs_at_a_time() {
 fn what_is_said_while_it_is_built_and_before_the_close_is_added_as_it_stands() {
     let world = World::new();
     let (store, handoffs) = (world.store(), world.handoffs());
-    let session = world.session(&store, "old", &TALK);
+    let session = talked(&store, "old", &TALK);
     let writing = store.clone();
     let during = session.clone();
     let writer = Scripted::new(move || {
@@ -166,7 +166,7 @@ fn b079_without_a_model_the_capsule_holds_decisions_dead_ends_files_and_the_next
     let said: Vec<&str> = messages.iter().map(|m| m["content"].as_str().unwrap()).collect();
     let world = World::new();
     let handoffs = world.handoffs();
-    let session = world.session(&world.store(), "old", &said);
+    let session = talked(&world.store(), "old", &said);
     let error = hermes_handoff::writer::WriterError {
         fault: hermes_handoff::writer::WriterFault::Other,
         detail: "500: down".to_owned(),
@@ -187,7 +187,7 @@ fn b079_without_a_model_the_capsule_holds_decisions_dead_ends_files_and_the_next
     }
     assert!(!file.contains("sk-test-HANDOFF-000111222333"), "{file}");
     assert!(read(&file).body.get(Section::Decisions).contains("SQLite"), "{file}");
-    let empty = world.session(&world.store(), "empty", &[]);
+    let empty = talked(&world.store(), "empty", &[]);
     let none = built(&handoffs, &empty, &saying(GOOD));
     assert_eq!((none.status, none.path), (Status::TooShort, None));
 }
@@ -228,7 +228,7 @@ fn a_pass_marks_turns_and_replaces_none() {
     let handoffs = world.handoffs();
     let said: Vec<String> = (0..60).map(|n| format!("message number {n}")).collect();
     let said: Vec<&str> = said.iter().map(String::as_str).collect();
-    let session = world.session(&world.store(), "old", &said);
+    let session = talked(&world.store(), "old", &said);
     let asked = |handoffs: &Handoffs, turns: usize| {
         let writer = saying(GOOD);
         let redactor = Redactor::default();
@@ -260,7 +260,7 @@ fn secrets_reach_neither_the_writer_nor_the_file() {
     let mut said = TALK.to_vec();
     let told = format!("the word for the door is {secret}");
     said.push(&told);
-    let session = world.session(&world.store(), "old", &said);
+    let session = talked(&world.store(), "old", &said);
     let redactor = Redactor::new([secret]);
     let leak = format!("{GOOD}\n- the word is {secret}");
     let writer = saying(&leak);

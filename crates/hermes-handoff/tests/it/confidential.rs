@@ -52,7 +52,7 @@ fn the_variable_or_the_file_makes_lanes_confidential() {
 fn without_a_scrubber_it_is_refused_and_nothing_is_on_disk() {
     let world = World::new();
     let handoffs = world.handoffs();
-    let session = world.session(&world.store(), "old", &TALK);
+    let session = talked(&world.store(), "old", &TALK);
     let result = confidential(&handoffs, &session, None, &[], &saying(GOOD));
     assert_eq!(result.status, Status::ConfidentialUnsupported);
     assert_eq!(result.reason.as_deref(), Some("no_scrub"));
@@ -70,7 +70,7 @@ fn a_scrub_that_fails_refuses() {
     }
     let world = World::new();
     let handoffs = world.handoffs();
-    let session = world.session(&world.store(), "old", &TALK);
+    let session = talked(&world.store(), "old", &TALK);
     let result = confidential(&handoffs, &session, Some(&Unsure), &[], &saying(GOOD));
     assert_eq!(result.status, Status::ScrubFailed);
     assert!(!world.everything().contains("parser"));
@@ -81,7 +81,7 @@ fn a_scrub_that_fails_refuses() {
 fn the_breadcrumb_is_scrubbed_and_a_failed_writer_leaves_the_fixed_capsule() {
     let world = World::new();
     let handoffs = world.handoffs();
-    let session = world.session(&world.store(), "old", &TALK);
+    let session = talked(&world.store(), "old", &TALK);
     let writer = saying(GOOD);
     let result = confidential(&handoffs, &session, Some(&Mechanical), &[], &writer);
     assert_eq!((result.status, result.prepass.as_str()), (Status::Ok, "none"));
@@ -110,7 +110,7 @@ fn the_narrower_read_is_kept() {
     let handoffs = world.handoffs();
     let long = "word ".repeat(900);
     let said: Vec<&str> = (0..20).map(|_| long.as_str()).collect();
-    let session = world.session(&world.store(), "old", &said);
+    let session = talked(&world.store(), "old", &said);
     let writer = saying(GOOD);
     confidential(&handoffs, &session, Some(&Mechanical), &[], &writer);
     let asked = writer.asked.lock().unwrap()[0].user.chars().count();
@@ -289,6 +289,8 @@ fn assert_silent(world: &World, talk: &Talk, heard: &Heard, what: &str) {
     }
 }
 
+type Answer = Box<dyn Fn() -> Result<String, WriterError> + Send + Sync>;
+
 /// Set to check more or fewer sessions.
 fn sessions() -> u64 {
     std::env::var("HERMES_CONFIDENTIAL_SESSIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
@@ -304,9 +306,9 @@ fn nothing_of_generated_sessions_gets_out_whatever_the_writer_does() {
         let said: Vec<&str> = talk.said.iter().map(String::as_str).collect();
         let mut start = init(&format!("old{seed}"));
         start.lane = Some(Lane::from_key(format!("signal:+49170{seed:07}")));
-        let session = world.session_of(&store, start, &said);
+        let session = talked_as(&store, start, &said);
         let all = talk.said.join(" ");
-        let lines = talk.said.iter().map(|line| format!("- {line}\n")).collect::<String>();
+        let lines = format!("- {}\n", talk.said.join("\n- "));
         let leaky = format!(
             "## Working on\n{all}\n## State\n{lines}## Decisions\n- {}\n## Pointers\n- {}\n\
              ## Next\n- Ask {} to write to {}; then {} and {}.",
@@ -319,7 +321,6 @@ fn nothing_of_generated_sessions_gets_out_whatever_the_writer_does() {
         );
         let good = "## Working on\nA comparison of two documents.\n## State\nTwo pages are missing.\n\
                     ## Decisions\nnone\n## Pointers\nnone\n## Next\nAsk for the missing pages.";
-        type Answer = Box<dyn Fn() -> Result<String, WriterError> + Send + Sync>;
         let failed = WriterError { fault: WriterFault::Other, detail: all.clone() };
         let answers: [(&str, Answer, &[Status]); 3] = [
             ("behaves", Box::new(move || Ok(good.to_owned())), &[Status::Ok]),

@@ -47,7 +47,7 @@ fn capsule_of(store: &Store, session: &SessionId) -> Vec<Part> {
 fn pending() -> (World, Store, Handoffs) {
     let world = World::new();
     let (store, handoffs) = (world.store(), world.handoffs());
-    let session = world.session(&store, "old", &TALK);
+    let session = talked(&store, "old", &TALK);
     built(&handoffs, &session, &saying(GOOD));
     (world, store, handoffs)
 }
@@ -188,7 +188,7 @@ fn a_capsule_without_a_lane_is_handed_on_by_its_id() {
     let (store, handoffs) = (world.store(), world.handoffs());
     let mut api = init("old");
     api.lane = None;
-    let session = world.session_of(&store, api, &TALK);
+    let session = talked_as(&store, api, &TALK);
     let result = built(&handoffs, &session, &saying(GOOD));
     let capsule = result.capsule.unwrap();
     let offer = handoffs.offer_by_id(&capsule, &id("next")).unwrap().unwrap();
@@ -216,4 +216,31 @@ fn a_capsule_whose_row_was_taken_back_is_in_the_next_row_again() {
     let again = carried_over(&rows, &shown(&[])).unwrap();
     assert_eq!(again.part(Seq(9), Seq(10), START).as_text(), Some(text.as_str()));
     assert_eq!(carried_over(&[], &shown(&[])), None);
+}
+
+#[test]
+fn a_near_miss_of_a_waiting_capsules_lane_is_told() {
+    let (world, store, handoffs) = pending();
+    let mut beside = init("beside");
+    beside.lane = Some(hermes_core::Lane::cli("/work/project/sub"));
+    beside.started_at = START.plus_millis(HOUR);
+    talked_as(&store, beside, &TALK[..1]);
+    let health = handoffs.health().unwrap();
+    assert_eq!((health.waiting.len(), health.fallbacks.len()), (1, 0));
+    assert_eq!(health.near_misses.len(), 1);
+    assert_eq!(health.near_misses[0].session, id("beside"));
+    world.env.advance_millis(37 * HOUR);
+    handoffs.expire().unwrap();
+    assert_eq!(handoffs.health().unwrap().unfetched.len(), 1);
+}
+
+#[test]
+fn the_writer_can_be_tried_beforehand() {
+    use hermes_handoff::check_writer;
+    use hermes_handoff::writer::{WriterError, WriterFault};
+    assert_eq!(run(check_writer(&saying(GOOD))), Ok("test-model".to_owned()));
+    let error = WriterError::bare(WriterFault::Unauthorized);
+    assert_eq!(run(check_writer(&failing(error.clone()))), Err(error));
+    let poor = run(check_writer(&saying("2 and 3")));
+    assert_eq!(poor, Err(WriterError::bare(WriterFault::NoCapsule)));
 }

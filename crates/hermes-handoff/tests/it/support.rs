@@ -50,22 +50,6 @@ impl World {
         Handoffs::new(self.store(), self.dir.path().join("handoffs"), self.env.clone())
     }
 
-    /// A session of alternating messages of person and model.
-    pub fn session(&self, store: &Store, name: &str, said: &[&str]) -> SessionId {
-        self.session_of(store, init(name), said)
-    }
-
-    pub fn session_of(&self, store: &Store, init: SessionInit, said: &[&str]) -> SessionId {
-        let session = init.id.clone();
-        let mut batch = opening();
-        batch.extend(said.iter().enumerate().map(|(at, text)| {
-            let role = if at % 2 == 0 { Role::User } else { Role::Assistant };
-            Record::Row(row(Seq(at as u64 + 1), role, text))
-        }));
-        store.create_session(init, batch).unwrap().release().unwrap();
-        session
-    }
-
     /// Every file in the handoffs folder, names included, as one text.
     pub fn everything(&self) -> String {
         let mut all = String::new();
@@ -79,6 +63,22 @@ impl World {
         }
         all
     }
+}
+
+/// A session of alternating messages of person and model.
+pub fn talked(store: &Store, name: &str, said: &[&str]) -> SessionId {
+    talked_as(store, init(name), said)
+}
+
+pub fn talked_as(store: &Store, init: SessionInit, said: &[&str]) -> SessionId {
+    let session = init.id.clone();
+    let mut batch = opening();
+    batch.extend(said.iter().enumerate().map(|(at, text)| {
+        let role = if at % 2 == 0 { Role::User } else { Role::Assistant };
+        Record::Row(row(Seq(at as u64 + 1), role, text))
+    }));
+    store.create_session(init, batch).unwrap().release().unwrap();
+    session
 }
 
 pub fn init(name: &str) -> SessionInit {

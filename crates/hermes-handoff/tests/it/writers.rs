@@ -76,7 +76,7 @@ fn ways() -> Vec<(WriterFault, Result<String, WriterError>)> {
 
 /// A capsule of a lane's earlier session, long enough to compare with.
 fn earlier(world: &World, handoffs: &Handoffs) {
-    let session = world.session(&world.store(), "earlier", &TALK);
+    let session = talked(&world.store(), "earlier", &TALK);
     let long =
         GOOD.replace("- keep comments", &format!("- keep {}", "every comment and ".repeat(40)));
     assert_eq!(built(handoffs, &session, &saying(&long)).status, Status::Ok);
@@ -88,7 +88,7 @@ fn every_failure_of_the_writer_is_said_everywhere_with_its_cause() {
         let world = World::new();
         let handoffs = world.handoffs();
         earlier(&world, &handoffs);
-        let session = world.session(&world.store(), "old", &TALK);
+        let session = talked(&world.store(), "old", &TALK);
         let heard = Heard::default();
         let writer = Scripted::new(move || answer.clone());
         let result = heard.during(|| built(&handoffs, &session, &writer));
