@@ -1,5 +1,8 @@
 //! The part of JSON Schema that tool definitions use: `type`, `properties`, `required`, `enum`,
 //! `additionalProperties`, `items`. Other keywords are not looked at.
+//!
+//! Two habits of local models pass, because they cannot mean anything else and tools take them so:
+//! `null` for a parameter that is not required, and a number or flag written as text.
 
 use std::borrow::Cow;
 
@@ -41,19 +44,23 @@ fn check<'a>(
         return Err(format!("{}: wanted one of {}, found {}", place(path), options.raw, value.raw));
     }
     let properties = schema.get("properties");
-    if value.is_object() {
-        for name in schema.get("required").map(Value::items).unwrap_or_default() {
-            if let Some(name) = name.as_str()
-                && value.get(name).is_none()
-            {
-                return Err(format!("{}: \"{name}\" is missing", place(path)));
-            }
-        }
+    let required: Vec<&str> = schema
+        .get("required")
+        .map(Value::items)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    if value.is_object()
+        && let Some(name) = required.iter().find(|name| value.get(name).is_none())
+    {
+        return Err(format!("{}: \"{name}\" is missing", place(path)));
     }
     for (name, field) in value.fields() {
         let known = properties.and_then(|properties| properties.get(name));
         path.push(Cow::Borrowed(name));
         match (known, schema.get("additionalProperties")) {
+            (Some(_), _) if field.is_null() && !required.contains(&&**name) => {}
             (Some(known), _) => check(known, field, path)?,
             (None, Some(Value { kind: Kind::Bool(false), .. })) => {
                 return Err(format!("{}: there is no such parameter", place(path)));
@@ -85,13 +92,19 @@ fn is_type(value: &Value<'_>, name: &str) -> bool {
         | (Kind::String(_), "string")
         | (Kind::Array(_), "array")
         | (Kind::Object(_), "object") => true,
-        // 5.0 is an integer to JSON Schema.
-        (Kind::Number, "integer") => {
-            let whole = value.raw.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-            whole || value.raw.parse().is_ok_and(|number: f64| number.fract() == 0.0)
-        }
+        (Kind::Number, "integer") => is_whole(value.raw),
+        (Kind::String(text), "integer") => is_whole(text.trim()),
+        (Kind::String(text), "number") => text.trim().parse().is_ok_and(f64::is_finite),
+        (Kind::String(text), "boolean") => matches!(&**text, "true" | "false"),
         _ => false,
     }
+}
+
+/// 5.0 is an integer to JSON Schema.
+fn is_whole(number: &str) -> bool {
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain || number.parse().is_ok_and(|number: f64| number.fract() == 0.0)
 }
 
 fn same(a: &Value<'_>, b: &Value<'_>) -> bool {
@@ -125,6 +138,11 @@ mod tests {
     fn arguments_that_fit_pass_and_others_name_the_place() {
         check(r#"{"path":"a"}"#, Ok(()));
         check(r#"{"path":"a","limit":5.0,"mode":1.0,"tags":["x",null],"env":{"A":"b"}}"#, Ok(()));
+        check(r#"{"path":"a","limit":null,"mode":null}"#, Ok(()));
+        check(r#"{"path":"a","limit":"50"}"#, Ok(()));
+        check(r#"{"path":"a","limit":""}"#, Err("\"limit\": wanted integer, found a string"));
+        check(r#"{"path":"a","limit":"5x"}"#, Err("\"limit\": wanted integer, found a string"));
+        check(r#"{"path":null}"#, Err("\"path\": wanted string, found null"));
         check("{}", Err("the arguments: \"path\" is missing"));
         check(r#"{"path": 5}"#, Err("\"path\": wanted string, found a number"));
         check(r#"{"path":"a","force":true}"#, Err("\"force\": there is no such parameter"));
