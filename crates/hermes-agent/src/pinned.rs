@@ -48,8 +48,8 @@ pub(crate) fn parameters_schema(definition: &str) -> String {
         .map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned())
 }
 
-/// What the model should know about tools that came or went since the list was pinned; None if
-/// nothing did.
+/// What the model should know about tools that came, went or changed since the list was pinned;
+/// None if nothing did.
 pub(crate) fn difference_notice(pinned: &ToolSet, live: &[ToolDef]) -> Option<String> {
     let missing: Vec<&str> = pinned
         .defs
@@ -62,12 +62,24 @@ pub(crate) fn difference_notice(pinned: &ToolSet, live: &[ToolDef]) -> Option<St
         .filter(|def| !pinned.defs.iter().any(|other| other.name == def.name))
         .map(|def| &*def.name)
         .collect();
+    let changed: Vec<&str> = pinned
+        .defs
+        .iter()
+        .filter(|def| live.iter().any(|other| other.name == def.name && other.json != def.json))
+        .map(|def| &*def.name)
+        .collect();
     let mut sentences = Vec::new();
     if !missing.is_empty() {
         sentences.push(format!("No longer available, do not call: {}.", missing.join(", ")));
     }
     if !new.is_empty() {
         sentences.push(format!("Available from the next session on: {}.", new.join(", ")));
+    }
+    if !changed.is_empty() {
+        sentences.push(format!(
+            "No longer quite as described, so read their errors: {}.",
+            changed.join(", ")
+        ));
     }
     (!sentences.is_empty()).then(|| format!("The tools have changed. {}", sentences.join(" ")))
 }
@@ -89,11 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_tool_set_is_told_in_both_directions() {
+    fn a_changed_tool_set_is_told_in_every_direction() {
         let set = parse_tools(ARRAY).unwrap();
         assert_eq!(difference_notice(&set, &set.defs), None);
         let live = [ToolDef { name: "c".into(), json: "{}".into() }, set.defs[1].clone()];
         let notice = difference_notice(&set, &live).unwrap();
         assert!(notice.contains("do not call: b.") && notice.contains("on: c."), "{notice}");
+        let live = [ToolDef { name: "b".into(), json: "{}".into() }, set.defs[1].clone()];
+        assert!(difference_notice(&set, &live).unwrap().contains("read their errors: b."));
     }
 }
