@@ -20,7 +20,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HOST_PACKAGES = ["httpx", "requests", "cryptography", "psutil", "ruamel.yaml", "rich", "aiohttp", "tenacity"]
+HOST_PACKAGES = [
+    "httpx",
+    "requests",
+    "cryptography",
+    "psutil",
+    "ruamel.yaml",
+    "rich",
+    "aiohttp",
+    "tenacity",
+]
 """What the original's own environment brings, and some packages count on without saying so."""
 
 
@@ -47,7 +56,7 @@ class Bench:
     def install(self, record: dict[str, Any]) -> Path | None:
         """Installs one package and what it needs; None if pip will not."""
         folder = self.work / "packages" / record["package"]
-        site = folder / "site"
+        site: Path = folder / "site"
         done = folder / "installed"
         if done.exists():
             return site
@@ -122,7 +131,9 @@ class Bench:
     ) -> None:
         if match := re.match(r"entry point hermes_agent\.plugins: ([^=]+)=", how):
             names.append(match[1])
-        elif match := re.match(r"directory plugin: <site>/(\S+) copied to <home>/plugins/(\S+)", how):
+        elif match := re.match(
+            r"directory plugin: <site>/(\S+) copied to <home>/plugins/(\S+)", how
+        ):
             target = home / "plugins" / match[2]
             shutil.copytree(site / match[1], target, symlinks=True)
             names.append(match[2])
@@ -203,7 +214,9 @@ def tools_of(items: list[dict[str, Any]]) -> list[Any]:
 
 def providers_of(side: dict[str, Any]) -> dict[str, Any]:
     """Providers as they are compared: by kind and name."""
-    out = {kind: sorted(names) for kind, names in side["other_providers"].items() if names}
+    out: dict[str, Any] = {
+        kind: sorted(names) for kind, names in side["other_providers"].items() if names
+    }
     memory = [n for n, p in side["memory_providers"].items() if p.get("loaded")]
     if memory:
         out["memory_provider"] = sorted(memory)
@@ -300,7 +313,9 @@ def main() -> int:
     parser.add_argument("--doctor", required=True)
     parser.add_argument("--work", required=True, type=Path)
     parser.add_argument("--report", type=Path)
-    parser.add_argument("--explained", type=Path, default=Path(__file__).with_name("explained.json"))
+    parser.add_argument(
+        "--explained", type=Path, default=Path(__file__).with_name("explained.json")
+    )
     parser.add_argument("packages", nargs="*")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)

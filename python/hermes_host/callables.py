@@ -13,7 +13,7 @@ from . import narrow
 class Entry:
     """One callable."""
 
-    __slots__ = ("call", "plugin", "kind", "name", "_shape", "where")
+    __slots__ = ("_shape", "call", "kind", "name", "plugin", "where")
 
     def __init__(self, call: Callable[..., Any], plugin: str, kind: str, name: str) -> None:
         self.call = call
@@ -50,7 +50,9 @@ class Callables:
         try:
             return self._entries[number]
         except KeyError:
-            raise LookupError(f"no callable has the number {number}; was its plugin unloaded?") from None
+            raise LookupError(
+                f"no callable has the number {number}; was its plugin unloaded?"
+            ) from None
 
     def remove(self, number: int) -> None:
         """Forgets one."""

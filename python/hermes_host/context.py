@@ -329,7 +329,9 @@ class PluginContext:
 
     def register_browser_provider(self, provider: Any) -> Any:
         """Offers a browser."""
-        return self._provider("browser_provider", provider, "agent.browser_provider.BrowserProvider")
+        return self._provider(
+            "browser_provider", provider, "agent.browser_provider.BrowserProvider"
+        )
 
     def register_terminal_environment_provider(self, provider: Any) -> Any:
         """Offers a place where commands run."""

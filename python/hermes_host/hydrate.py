@@ -110,7 +110,7 @@ def hydrate(hook: str, payload: dict[str, Any]) -> dict[str, Any]:
         if name in made:
             made[name] = make(made[name])
     event = made.get("event")
-    if hasattr(event, "to_wire"):
+    if event is not None and hasattr(event, "to_wire"):
         made[_BEFORE] = event.to_wire()
     return made
 

@@ -126,10 +126,7 @@ def load(server: Server, params: dict[str, Any]) -> dict[str, Any]:
     token = origin.enter(call)
     lane = params.get("lane") or "plugin"
     try:
-        if lane == "gateway-hook":
-            target = _hook_folder(plugin)
-        else:
-            target = _target(params)
+        target = _hook_folder(plugin) if lane == "gateway-hook" else _target(params)
         plugin.module = target
         if lane == "gateway-hook":
             for event in params.get("events") or []:
@@ -151,7 +148,9 @@ def load(server: Server, params: dict[str, Any]) -> dict[str, Any]:
         else:
             finish(_register_of(target)(PluginContext(plugin)))
     except BaseException as error:
-        plugin.error = f"{type(error).__name__}: {error}" if not isinstance(error, NoRegister) else str(error)
+        plugin.error = (
+            f"{type(error).__name__}: {error}" if not isinstance(error, NoRegister) else str(error)
+        )
         plugin.abandoned = True
         if not isinstance(error, (NoRegister, ImportError)):
             traceback.print_exc()

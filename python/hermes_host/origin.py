@@ -11,7 +11,7 @@ from typing import Any
 class Call:
     """The call being served."""
 
-    __slots__ = ("number", "plugin", "hook", "session", "session_key", "platform", "depth", "extra")
+    __slots__ = ("depth", "extra", "hook", "number", "platform", "plugin", "session", "session_key")
 
     def __init__(self, data: dict[str, Any], plugin: str = "") -> None:
         self.number = data.get("call")

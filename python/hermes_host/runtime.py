@@ -74,7 +74,9 @@ def notified(method: str, params: dict[str, Any]) -> None:
 
 def home() -> str:
     """The home folder of the profile that this host serves."""
-    return str(settings.get("home") or os.environ.get("HERMES_HOME") or os.path.expanduser("~/.hermes"))
+    return str(
+        settings.get("home") or os.environ.get("HERMES_HOME") or os.path.expanduser("~/.hermes")
+    )
 
 
 def read_config() -> dict[str, Any]:

@@ -6,9 +6,11 @@ else may run at the same time as anything else.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from . import COMPATIBLE, PROTOCOL, imports, loop, origin, runtime
@@ -30,7 +32,7 @@ class Server:
         self.callables = Callables()
         self.mirror = Mirror()
         self.fans: dict[int, Fan] = {}
-        self._methods = {
+        self._methods: dict[str, Callable[[dict[str, Any]], Any]] = {
             "initialize": self._initialize,
             "load": self._load,
             "unload": self._unload,
@@ -89,16 +91,14 @@ class Server:
                 raise LookupError(f"the host has no method {message['method']!r}")
             result = handler(params)
         except BaseException as error:  # SystemExit and KeyboardInterrupt of a plugin included
-            self._say(lambda: self.peer.fail(number, error))
+            self._say(self.peer.fail, number, error)
         else:
-            self._say(lambda: self.peer.answer(number, result))
+            self._say(self.peer.answer, number, result)
 
     @staticmethod
-    def _say(send: Any) -> None:
-        try:
-            send()
-        except Closed:
-            pass
+    def _say(send: Callable[[Any, Any], None], number: Any, what: Any) -> None:
+        with contextlib.suppress(Closed):
+            send(number, what)
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         runtime.configure(params)

@@ -34,9 +34,9 @@ def take_over() -> tuple[int, int]:
     os.dup2(2, 1)
     # The text layers were made for the old streams; line buffering keeps the log readable.
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
-    sys.__stdout__ = sys.stdout
+    setattr(sys, "__stdout__", sys.stdout)  # noqa: B010  (what plugins restore)
     sys.stdin = os.fdopen(0, "r", encoding="utf-8", errors="replace", closefd=False)
-    sys.__stdin__ = sys.stdin
+    setattr(sys, "__stdin__", sys.stdin)  # noqa: B010
     if hasattr(os, "register_at_fork"):
 
         def forget() -> None:

@@ -43,7 +43,7 @@ def _default(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {name: getattr(value, name) for name in value.__dataclass_fields__}
     if hasattr(value, "keys") and hasattr(value, "__getitem__"):
-        return {key: value[key] for key in value.keys()}
+        return {key: value[key] for key in list(value.keys())}
     if hasattr(value, "__dict__") and not callable(value):
         return {k: v for k, v in vars(value).items() if not k.startswith("_")}
     return repr(value)

@@ -130,7 +130,17 @@ class SessionDB:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(
-            ("create_", "append_", "delete_", "update_", "set_", "end_", "rename_", "prune_", "archive_")
+            (
+                "create_",
+                "append_",
+                "delete_",
+                "update_",
+                "set_",
+                "end_",
+                "rename_",
+                "prune_",
+                "archive_",
+            )
         ):
 
             def refused(*args: Any, **options: Any) -> Any:

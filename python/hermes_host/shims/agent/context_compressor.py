@@ -70,11 +70,15 @@ class ContextCompressor(ContextEngine):
         """The messages as they are: the runtime makes them shorter."""
         return messages
 
-    def _generate_summary(self, turns: list[dict[str, Any]], *args: Any, **options: Any) -> str | None:
+    def _generate_summary(
+        self, turns: list[dict[str, Any]], *args: Any, **options: Any
+    ) -> str | None:
         """A summary by the model for compaction."""
         from agent.auxiliary_client import call_llm
 
         lines = [f"{turn.get('role')}: {turn.get('content')}" for turn in turns]
-        prompt = "Summarise this conversation so that work can go on from it:\n\n" + "\n".join(lines)
+        prompt = "Summarise this conversation so that work can go on from it:\n\n" + "\n".join(
+            lines
+        )
         answer = call_llm(task="compression", messages=[{"role": "user", "content": prompt}])
         return str(answer.choices[0].message.content or "") or None

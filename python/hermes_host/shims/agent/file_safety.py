@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_SECRET_NAMES = frozenset({".env", ".netrc", ".pgpass", ".npmrc", ".pypirc", "auth.json", "state.db"})
+_SECRET_NAMES = frozenset(
+    {".env", ".netrc", ".pgpass", ".npmrc", ".pypirc", "auth.json", "state.db"}
+)
 _SECRET_FOLDERS = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure")
 
 

@@ -146,10 +146,14 @@ class PluginLlm:
         elif json_mode:
             system += "\nAnswer with JSON only."
         content = input if isinstance(input, (str, list)) else json.dumps(input, default=str)
-        messages = [{"role": "system", "content": system.strip()}] if system.strip() else []
+        messages: list[dict[str, Any]] = (
+            [{"role": "system", "content": system.strip()}] if system.strip() else []
+        )
         messages.append({"role": "user", "content": instructions})
         messages.append({"role": "user", "content": content})
-        options.update(json_schema=json_schema, json_mode=json_mode or None, schema_name=schema_name)
+        options.update(
+            json_schema=json_schema, json_mode=json_mode or None, schema_name=schema_name
+        )
         answer = self._ask(messages, options)
         text = answer.get("text", "")
         parsed = _parse(text) if json_schema is not None or json_mode else None

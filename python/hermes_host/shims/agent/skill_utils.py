@@ -21,7 +21,9 @@ def get_skill_search_roots() -> list[Path]:
     from hermes_constants import get_skills_dir
 
     skills = runtime.read_config().get("skills") or {}
-    external = parse_config_string_list(skills.get("external_dirs")) if isinstance(skills, dict) else []
+    external = (
+        parse_config_string_list(skills.get("external_dirs")) if isinstance(skills, dict) else []
+    )
     return [get_skills_dir(), *(Path(os.path.expandvars(os.path.expanduser(d))) for d in external)]
 
 

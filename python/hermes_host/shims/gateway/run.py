@@ -62,7 +62,9 @@ class SessionStore:
         value = runtime.call("gateway.session_id", {"session_key": str(session_key)})
         return str(value) if value else None
 
-    def append_to_transcript(self, session_id: str, message: dict[str, Any], **options: Any) -> None:
+    def append_to_transcript(
+        self, session_id: str, message: dict[str, Any], **options: Any
+    ) -> None:
         """Adds a message to a session."""
         runtime.call("transcript.append", {"session_id": session_id, "message": message})
 

@@ -57,7 +57,9 @@ class SessionSource:
         name = self.chat_name or self.chat_id
         if self.chat_type == "dm":
             return f"DM with {self.user_name or self.user_id or 'user'}"
-        return f"{self.chat_type}: {name}" + (f", thread: {self.thread_id}" if self.thread_id else "")
+        return f"{self.chat_type}: {name}" + (
+            f", thread: {self.thread_id}" if self.thread_id else ""
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As data."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_constants import get_config_path, get_env_path, get_hermes_home
+
 from hermes_host import runtime
 
 __all__ = [
@@ -106,7 +107,7 @@ def write_platform_config_field(platform: str, field: str, value: Any, **options
 
 def load_env() -> dict[str, str]:
     """The file of secrets."""
-    out = {}
+    out: dict[str, str] = {}
     try:
         lines = get_env_path().read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

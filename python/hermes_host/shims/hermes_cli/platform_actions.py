@@ -31,7 +31,9 @@ class PlatformActions:
             {"platform": name, "chat_id": chat_id, "message_id": message_id, "emoji": emoji},
         )
 
-    async def set_thread_title(self, platform: Any, chat_id: str, thread_id: str, title: str) -> Any:
+    async def set_thread_title(
+        self, platform: Any, chat_id: str, thread_id: str, title: str
+    ) -> Any:
         """Sets a thread's title."""
         name = str(getattr(platform, "value", platform))
         return self._ask(

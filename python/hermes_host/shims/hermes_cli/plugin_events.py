@@ -7,7 +7,9 @@ from typing import Any
 from hermes_host import origin, runtime
 
 
-def broadcast_plugin_event(event: str, payload: dict[str, Any] | None = None, **options: Any) -> int:
+def broadcast_plugin_event(
+    event: str, payload: dict[str, Any] | None = None, **options: Any
+) -> int:
     """Tells those who subscribed; how many."""
     call = origin.current()
     name = str(event)

@@ -26,5 +26,7 @@ def list_profiles() -> list[Any]:
     from hermes_constants import get_default_hermes_root
 
     folder = get_default_hermes_root() / "profiles"
-    names = sorted(item.name for item in folder.iterdir() if item.is_dir()) if folder.is_dir() else []
+    names = (
+        sorted(item.name for item in folder.iterdir() if item.is_dir()) if folder.is_dir() else []
+    )
     return ["default", *names]

@@ -59,9 +59,7 @@ class ToolRegistry:
         **further: Any,
     ) -> None:
         """Remembers a tool that the runtime took."""
-        known = {
-            key: spec.get(key) for key in ("requires_env", "is_async", "description", "emoji")
-        }
+        known = {key: spec.get(key) for key in ("requires_env", "is_async", "description", "emoji")}
         self._tools[name] = ToolEntry(name, toolset, schema, handler, check_fn, **known, **further)  # type: ignore[arg-type]
 
     def register(

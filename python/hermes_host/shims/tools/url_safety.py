@@ -16,4 +16,4 @@ def is_safe_url(url: str) -> bool:
         found = socket.getaddrinfo(parts.hostname, None)
     except OSError:
         return False
-    return all(ipaddress.ip_address(item[4][0].split("%")[0]).is_global for item in found)
+    return all(ipaddress.ip_address(str(item[4][0]).split("%")[0]).is_global for item in found)

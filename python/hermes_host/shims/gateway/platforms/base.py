@@ -166,7 +166,9 @@ class BasePlatformAdapter(ABC):
     async def get_chat_info(self, chat_id: str) -> dict[str, Any]:
         """What is known of a chat."""
 
-    async def edit_message(self, chat_id: str, message_id: str, content: str, **options: Any) -> SendResult:
+    async def edit_message(
+        self, chat_id: str, message_id: str, content: str, **options: Any
+    ) -> SendResult:
         """Changes a text that was sent."""
         return SendResult(success=False, error="Not supported")
 
@@ -191,25 +193,33 @@ class BasePlatformAdapter(ABC):
         self, chat_id: str, image_path: str, caption: str | None = None, **options: Any
     ) -> SendResult:
         """Sends an image that is a file."""
-        return await self.send(chat_id, f"{caption or 'Image'}: {image_path}", options.get("reply_to"))
+        return await self.send(
+            chat_id, f"{caption or 'Image'}: {image_path}", options.get("reply_to")
+        )
 
     async def send_document(
         self, chat_id: str, file_path: str, caption: str | None = None, **options: Any
     ) -> SendResult:
         """Sends a document."""
-        return await self.send(chat_id, f"{caption or 'File'}: {file_path}", options.get("reply_to"))
+        return await self.send(
+            chat_id, f"{caption or 'File'}: {file_path}", options.get("reply_to")
+        )
 
     async def send_voice(
         self, chat_id: str, audio_path: str, caption: str | None = None, **options: Any
     ) -> SendResult:
         """Sends a voice message."""
-        return await self.send(chat_id, f"{caption or 'Audio'}: {audio_path}", options.get("reply_to"))
+        return await self.send(
+            chat_id, f"{caption or 'Audio'}: {audio_path}", options.get("reply_to")
+        )
 
     async def send_video(
         self, chat_id: str, video_path: str, caption: str | None = None, **options: Any
     ) -> SendResult:
         """Sends a film."""
-        return await self.send(chat_id, f"{caption or 'Video'}: {video_path}", options.get("reply_to"))
+        return await self.send(
+            chat_id, f"{caption or 'Video'}: {video_path}", options.get("reply_to")
+        )
 
     async def on_processing_start(self, event: MessageEvent) -> None:
         """A message is being handled."""

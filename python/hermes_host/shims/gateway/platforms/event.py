@@ -106,7 +106,7 @@ class MessageEvent:
             value = getattr(self, name)
             out[name] = value.copy() if isinstance(value, (list, dict)) else value
         out["message_type"] = getattr(self.message_type, "value", self.message_type)
-        out["source"] = self.source.to_dict() if hasattr(self.source, "to_dict") else self.source
+        out["source"] = self.source.to_dict() if self.source is not None else None
         return out
 
     @classmethod

@@ -1,0 +1,1 @@
+"""Tests of the host without a runtime; those with one are Rust tests."""
