@@ -319,7 +319,7 @@ fn keep(
     let facts = &capsule.facts;
     let kept = serde_json::to_string(&facts)
         .map_err(|error| HandoffError::io(handoffs.folder())(std::io::Error::other(error)))?;
-    handoffs.store.create_capsule(NewCapsule {
+    let superseded = handoffs.store.create_capsule(NewCapsule {
         id: facts.id.clone(),
         lane: facts.lane.clone(),
         session: facts.session.clone(),
@@ -336,6 +336,7 @@ fn keep(
         return Err(HandoffError::NotFound { reference: facts.id.clone() });
     };
     let published = handoffs.lock().and_then(|lock| handoffs.publish(&record, &lock));
+    let published = published.and_then(|()| handoffs.remove_elsewhere(&superseded, &record));
     if let Err(error) = published {
         // Without files nobody could see or change it: as if it had not been built.
         let why = "its files could not be written";

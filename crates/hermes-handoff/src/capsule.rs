@@ -205,7 +205,8 @@ fn recovery(facts: &Facts) -> String {
     format!(
         "## {RECOVERY}\n\
          Written by the runtime. This capsule is about session {id} ({} messages). What it leaves \
-         out is still stored; search before you ask the person again:\n\
+         out is still stored, and numbers such as [r12] are rows of that session; search before you \
+         ask the person again:\n\
          - session_search(query=\"2 to 5 keywords\", session_id=\"{id}\") finds words in it\n\
          - session_search(query=\"2 to 5 keywords\") finds words in every session and gives \
          session_id and match_message_id\n\

@@ -202,6 +202,23 @@ impl Handoffs {
         if newer { Ok(()) } else { remove(&self.capsule_path(record)) }
     }
 
+    /// Removes the files of superseded capsules that have other names than those of `record`: the
+    /// lane became confidential, or no longer is.
+    pub(crate) fn remove_elsewhere(
+        &self,
+        superseded: &[String],
+        record: &CapsuleRecord,
+    ) -> Result<(), HandoffError> {
+        for id in superseded {
+            let Some(older) = self.store.capsule(id)? else { continue };
+            if stem_of(&older) != stem_of(record) {
+                remove(&self.pending_path(&older))?;
+                remove(&self.capsule_path(&older))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The text as it stands in the file; the stored one if there is no file.
     pub(crate) fn text(&self, record: &CapsuleRecord) -> Result<Option<String>, HandoffError> {
         let path = self.capsule_path(record);

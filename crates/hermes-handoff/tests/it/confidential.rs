@@ -105,6 +105,19 @@ fn the_breadcrumb_is_scrubbed_and_a_failed_writer_leaves_the_fixed_capsule() {
 }
 
 #[test]
+fn a_lane_that_becomes_confidential_leaves_no_open_capsule_behind() {
+    let world = World::new();
+    let handoffs = world.handoffs();
+    let session = talked(&world.store(), "old", &TALK);
+    let open = built(&handoffs, &session, &saying(GOOD)).path.unwrap();
+    assert!(open.exists());
+    confidential(&handoffs, &session, Some(&Mechanical), &[], &saying(GOOD));
+    assert!(!open.exists());
+    assert!(!world.everything().contains("parser.rs"), "{}", world.everything());
+    assert_eq!(handoffs.reconcile().unwrap(), vec![]);
+}
+
+#[test]
 fn the_narrower_read_is_kept() {
     let world = World::new();
     let handoffs = world.handoffs();
@@ -301,6 +314,7 @@ fn nothing_of_generated_sessions_gets_out_whatever_the_writer_does() {
     // One world for all: a store takes longer to make than a capsule.
     let world = World::new();
     let (store, handoffs) = (world.store(), world.handoffs());
+    let mut refused = 0;
     for seed in 0..sessions() {
         let talk = talk(seed);
         let said: Vec<&str> = talk.said.iter().map(String::as_str).collect();
@@ -336,6 +350,7 @@ fn nothing_of_generated_sessions_gets_out_whatever_the_writer_does() {
                 confidential(&handoffs, &session, Some(&Mechanical), &names, &writer)
             });
             assert!(expected.contains(&result.status), "{what}: {result:?}");
+            refused += usize::from(result.status == Status::ScrubFailed);
             assert_silent(&world, &talk, &heard, what);
             let file = result.path.as_ref().map(std::fs::read_to_string);
             if let (true, Some(Ok(file))) = (what == "behaves", file) {
@@ -347,4 +362,6 @@ fn nothing_of_generated_sessions_gets_out_whatever_the_writer_does() {
             std::fs::remove_file(entry.path()).unwrap();
         }
     }
+    // A refusal is safe, but of no use to anybody.
+    assert!(refused * 20 <= sessions() as usize, "{refused} breadcrumbs were refused");
 }

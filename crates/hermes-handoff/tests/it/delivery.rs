@@ -7,7 +7,7 @@ use hermes_store::{CapsuleState, Record, SessionInit, Store, StoreError};
 use crate::support::*;
 
 /// What a first turn does: asks, stores its row with the capsule, removes the note.
-fn first_turn(store: &Store, handoffs: &Handoffs, init: SessionInit) -> Option<String> {
+pub fn first_turn(store: &Store, handoffs: &Handoffs, init: SessionInit) -> Option<String> {
     let lane = init.lane.clone().unwrap();
     let offer = handoffs.offer(&lane, &init.id, Start::ByPerson).unwrap();
     let mut batch = opening();

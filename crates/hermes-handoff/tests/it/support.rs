@@ -31,19 +31,20 @@ pub fn lane() -> Lane {
 }
 
 impl World {
+    /// The same world, seen by a process of its own.
+    pub fn at(folder: &std::path::Path, seed: u64) -> Store {
+        let env: Arc<dyn Env> = Arc::new(ScriptedEnv::new(START, 1000, seed));
+        Store::open(paths(folder), env, OpenMode::ReadWrite).unwrap()
+    }
+
     pub fn new() -> Self {
         Self { dir: TempDir::new().unwrap(), env: Arc::new(ScriptedEnv::new(START, 1000, 7)) }
     }
 
     /// As another process would open it.
     pub fn store(&self) -> Store {
-        let paths = StorePaths {
-            db: self.dir.path().join("state.db"),
-            spool_dir: self.dir.path().join("spool"),
-            drafts_dir: self.dir.path().join("drafts"),
-        };
         let env: Arc<dyn Env> = self.env.clone();
-        Store::open(paths, env, OpenMode::ReadWrite).unwrap()
+        Store::open(paths(self.dir.path()), env, OpenMode::ReadWrite).unwrap()
     }
 
     pub fn handoffs(&self) -> Handoffs {
@@ -79,6 +80,14 @@ pub fn talked_as(store: &Store, init: SessionInit, said: &[&str]) -> SessionId {
     }));
     store.create_session(init, batch).unwrap().release().unwrap();
     session
+}
+
+fn paths(folder: &std::path::Path) -> StorePaths {
+    StorePaths {
+        db: folder.join("state.db"),
+        spool_dir: folder.join("spool"),
+        drafts_dir: folder.join("drafts"),
+    }
 }
 
 pub fn init(name: &str) -> SessionInit {
