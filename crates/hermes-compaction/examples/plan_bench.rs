@@ -90,6 +90,7 @@ fn measure(count: u64) {
             asked_at: Timestamp(0),
             now: Timestamp(0),
             model: None,
+            hold_on: 4_000,
         },
         &mut || {
             last += 1;

@@ -8,11 +8,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hermes_core::{
-    Cause, Generation, GenerationNo, Op, OpRef, Origin, OutboxEvent, Part, PartBody, Row,
+    Cause, Generation, GenerationNo, Op, OpRef, Origin, OutboxEvent, Part, PartBody, Role, Row,
     RowStatus, Seq, SessionId, Snapshot, Standing, Timestamp, Tokens, ToolSet, effective_ops, slot,
 };
 use hermes_store::{Batch, Record, SessionPatch};
 
+use crate::measure::{part_tokens, row_tokens};
 use crate::summary::{NARRATIVE, STATE, Summary};
 use crate::{Kind, Log, Method, Outcome, Plan, Rejection, kind};
 
@@ -43,6 +44,9 @@ pub struct CommitInput<'a> {
     pub now: Timestamp,
     /// The model that wrote the summary.
     pub model: Option<&'a str>,
+    /// Tokens that texts which are to hold on (nested project files, skills that the person
+    /// loaded) may take beside the summary; what does not fit is found again when it is needed.
+    pub hold_on: u64,
 }
 
 /// A compaction, ready to be committed.
@@ -74,6 +78,8 @@ pub struct Reissue {
     pub label: Arc<str>,
     /// The row that held it.
     pub row: Seq,
+    /// Whether its text stands beside the summary, so that it goes on to hold.
+    pub stands: bool,
 }
 
 /// Whether the plan still fits what is stored: the same generation, and no covered row or swapped
@@ -123,9 +129,11 @@ pub fn build(
         return Err(Rejection::Superseded { what });
     }
     let mut ops = Vec::with_capacity(plan.ranges.len() + plan.swaps.len());
-    let mut summaries = Vec::new();
+    let mut summaries: Vec<Row> = Vec::new();
+    let (reissue, standing) = reissue(input);
     for (range, summary) in plan.ranges.iter().zip(input.summaries) {
-        let row = summary_row(input, range.role, summary, next_seq);
+        let standing: &[&Part] = if summaries.is_empty() { &standing } else { &[] };
+        let row = summary_row(input, range.role, summary, standing, next_seq);
         ops.push(Op::Cover { from: range.from, to: range.to, by: row.seq });
         summaries.push(row);
     }
@@ -156,15 +164,8 @@ pub fn build(
     let base = input.generations.iter().find(|generation| generation.n == input.head);
     let prompt_changed = base.is_none_or(|base| base.prompt != generation.prompt);
     let log = log(input, &generation, &summaries);
-    let mut commit = Commit {
-        records: Vec::new(),
-        generation,
-        summaries,
-        stubs,
-        log,
-        prompt_changed,
-        reissue: reissue(plan, input.rows),
-    };
+    let mut commit =
+        Commit { records: Vec::new(), generation, summaries, stubs, log, prompt_changed, reissue };
     commit.records = records(input, &commit, base);
     Ok(commit)
 }
@@ -175,8 +176,9 @@ fn newest(generations: &[Generation]) -> Option<GenerationNo> {
 
 fn summary_row(
     input: &CommitInput<'_>,
-    role: hermes_core::Role,
+    role: Role,
     summary: &Summary,
+    standing: &[&Part],
     next_seq: &mut dyn FnMut() -> Seq,
 ) -> Row {
     let seq = next_seq();
@@ -194,6 +196,15 @@ fn summary_row(
     if !summary.state.is_empty() {
         parts.push(part(next_seq(), STATE, &summary.state));
     }
+    // They belong to the summary's row, so that an undo takes them along.
+    parts.extend(standing.iter().map(|held| Part {
+        seq: next_seq(),
+        row: seq,
+        slot: slot::LATE,
+        standing: Standing::InOrder,
+        created_at: input.now,
+        ..(*held).clone()
+    }));
     Row {
         seq,
         turn: input.plan.turn,
@@ -208,10 +219,10 @@ fn summary_row(
 }
 
 /// The request after the commit, with the summaries as large as they are.
-fn tokens_after(input: &CommitInput<'_>) -> Tokens {
+fn tokens_after(input: &CommitInput<'_>, summaries: &[Row]) -> Tokens {
     let plan = input.plan;
     let allowed: u64 = plan.ranges.iter().map(|range| range.allowance).sum();
-    let real: u64 = input.summaries.iter().map(Summary::tokens).sum();
+    let real: u64 = summaries.iter().map(row_tokens).sum();
     let count = (plan.after.count + real).saturating_sub(allowed);
     Tokens { count, kind: plan.after.kind }
 }
@@ -231,7 +242,7 @@ fn log(input: &CommitInput<'_>, generation: &Generation, summaries: &[Row]) -> L
         rows_before: plan.rows_before as u64,
         rows_after: plan.rows_after as u64,
         before: Some(plan.before),
-        after: Some(tokens_after(input)),
+        after: Some(tokens_after(input, summaries)),
         model: input.model.map(str::to_owned),
         millis: u64::try_from(millis).unwrap_or_default(),
         coverage: narrated.map(|summary| summary.coverage),
@@ -271,25 +282,58 @@ fn records(input: &CommitInput<'_>, commit: &Commit, base: Option<&Generation>) 
     records
 }
 
-/// Project files and skills in the rows that leave the history or lose their text.
-fn reissue(plan: &Plan, rows: &[Row]) -> Vec<Reissue> {
+/// Project files and skills in the rows that leave the history or lose their text, and of them the
+/// newest texts that go on to hold as far as there is room for them.
+fn reissue<'a>(input: &CommitInput<'a>) -> (Vec<Reissue>, Vec<&'a Part>) {
+    let plan = input.plan;
     let covered: HashSet<Seq> =
         plan.ranges.iter().flat_map(|range| range.rows.iter().copied()).collect();
     let swapped: HashSet<Seq> = plan.swaps.iter().map(|swap| swap.part).collect();
     let mut found: Vec<Reissue> = Vec::new();
-    for row in rows {
-        for part in &row.parts {
+    let mut held: Vec<(&'a Part, bool)> = Vec::new();
+    // The newest text of each comes first.
+    for row in input.rows.iter().rev() {
+        for part in row.parts.iter().rev() {
             let leaves = covered.contains(&row.seq) || swapped.contains(&part.seq);
             if !leaves || !matches!(part.origin, Origin::Hint | Origin::Skill) {
                 continue;
             }
             let Some(label) = &part.label else { continue };
-            if !found.iter().any(|known| known.origin == part.origin && known.label == *label) {
-                found.push(Reissue { origin: part.origin, label: label.clone(), row: row.seq });
+            if found.iter().any(|known| known.origin == part.origin && known.label == *label) {
+                continue;
             }
+            // Of skills only those that the person loaded: the model can load its own again. What a
+            // later row holds too need not stand twice.
+            let later = plan.ranges.last().map_or(Seq(0), |range| range.to);
+            let twin = |other: &Part| other.origin == part.origin && other.label == part.label;
+            let shown = input.rows.iter().filter(|row| row.seq > later);
+            let holds = (part.origin == Origin::Hint || row.role == Role::User)
+                && !shown.flat_map(|row| &row.parts).any(twin);
+            held.push((part, holds && covered.contains(&row.seq)));
+            found.push(Reissue {
+                origin: part.origin,
+                label: label.clone(),
+                row: row.seq,
+                stands: false,
+            });
         }
     }
-    found
+    let room = plan.ranges.first().zip(input.summaries.first()).map_or(0, |(range, summary)| {
+        range.tokens.saturating_sub(summary.tokens()).saturating_sub(1) / 2
+    });
+    let mut left = input.hold_on.min(room);
+    let mut standing = Vec::new();
+    for (reissue, (part, holds)) in found.iter_mut().zip(&held) {
+        let cost = part_tokens(part);
+        if *holds && cost <= left {
+            left -= cost;
+            reissue.stands = true;
+            standing.push(*part);
+        }
+    }
+    found.reverse();
+    standing.reverse();
+    (found, standing)
 }
 
 /// Adds the committed rows, parts and generation to histories held in memory.

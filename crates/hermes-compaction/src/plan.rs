@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::{after, part_tokens, row_tokens};
 use crate::prune::{Extent, Swap, prune, prune_under_pressure};
 use crate::shape::{Shape, is_answer, is_summary};
-use crate::summary::STATE;
+use crate::summary::{NARRATIVE, STATE};
 use crate::{Deferral, Kind, Policy, Reason, Rejection, Sizes};
 
 /// How much of the newest history stays.
@@ -179,7 +179,8 @@ fn allowance(rows: &[ViewRow], full: &[u64], policy: &Policy, sizes: Sizes) -> (
         for part in &shown.row.parts {
             match part.label.as_deref() {
                 Some(STATE) => state += part_tokens(part),
-                _ => narrative += part_tokens(part),
+                Some(NARRATIVE) => narrative += part_tokens(part),
+                _ => {}
             }
         }
     }

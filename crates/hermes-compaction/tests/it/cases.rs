@@ -471,3 +471,40 @@ fn b017_a_compaction_leaves_the_prompt_alone_unless_it_is_given_a_new_one() {
     assert!(commit.prompt_changed);
     assert_eq!(commit.generation.prompt, world.snapshot.digest);
 }
+
+#[test]
+fn b017_a_nested_project_file_holds_on_beside_the_summary_and_an_undo_takes_it_along() {
+    let rule = "Every function in backend/ begins with `be_`.";
+    let mut world = World::new(32_000);
+    for turn in 0..40 {
+        world.user(&format!("task {turn}"));
+        world.calls(&[(&format!("c{turn}"), "read_file", "{\"path\":\"backend/a.txt\"}")]);
+        let row = world.result(&format!("c{turn}"), "read_file", &"text of the file ".repeat(40));
+        if turn < 3 {
+            let version = if turn == 2 { rule } else { "An older rule." };
+            world.late(row, Origin::Hint, "backend/AGENTS.md", version);
+        }
+        world.answer(&format!("done {turn}"));
+    }
+    let shown = |world: &World| {
+        let messages = format!("{:?}", world.messages());
+        (messages.matches(rule).count(), messages.matches("An older rule.").count())
+    };
+    let before = world.messages();
+    assert_eq!(shown(&world), (1, 2));
+    for pass in 0..3 {
+        let commit = world.compact(Reason::Manual, Keep::Exchanges(2)).unwrap();
+        assert_eq!(shown(&world), (1, 0), "pass {pass}");
+        assert!(commit.reissue.iter().any(|found| found.stands), "{:?}", commit.reissue);
+        for _ in 0..3 {
+            world.user("go on");
+            world.answer(&"something was done ".repeat(60));
+        }
+    }
+    let mut undone = 0;
+    while world.undo() {
+        undone += 1;
+    }
+    assert_eq!(undone, 3);
+    assert_eq!(world.messages()[..before.len()], before[..]);
+}

@@ -224,6 +224,7 @@ impl World {
                 asked_at: now(),
                 now: now(),
                 model: None,
+                hold_on: 4_000,
             },
             &mut || {
                 last += 1;
