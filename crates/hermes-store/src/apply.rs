@@ -13,8 +13,9 @@ use crate::db::Doing as _;
 use crate::flags::{self, Flags};
 use crate::ledger::{self, Ending};
 use crate::rows::{self, ID_STEP, key, key_range};
+use crate::search::index;
 use crate::title;
-use crate::{Batch, Record, SessionInit, SessionPatch, StoreError, capsules};
+use crate::{Batch, Record, SessionInit, SessionPatch, StoreError, capsules, compactions};
 
 /// Seqs above this do not fit into a part's key.
 const LAST_SEQ: u64 = (1 << rows::SEQ_BITS) - 1;
@@ -141,6 +142,12 @@ impl<'a> Applier<'a> {
             Record::AttemptEnded(end) => self.attempt_ended(end),
             Record::Patch(patch) => self.patch(patch),
             Record::Event(event) => store_event(self.tx, event, self.now),
+            Record::CompactionAttempt(attempt) => {
+                compactions::store_attempt(self.tx, self.session_no, attempt)
+            }
+            Record::CompactionState { state } => {
+                compactions::store_state(self.tx, self.session_no, state)
+            }
             Record::CapsuleClaimed { capsule, row, digest } => {
                 let claim = (&**capsule, *row, digest);
                 capsules::claim(self.tx, self.session_no, self.session, claim, self.now)
@@ -164,6 +171,13 @@ impl<'a> Applier<'a> {
         }
         if !is_new {
             return self.same_row(row);
+        }
+        match self.care {
+            Care::Strict => index::add_row(self.tx, self.session_no, row)?,
+            // Parts of it may have come before it.
+            Care::Lenient => {
+                index::renew_row(self.tx, self.session_no, row.seq, &index::Index::BOTH)?;
+            }
         }
         self.active_at(row.created_at);
         if flags.active {
@@ -220,7 +234,11 @@ impl<'a> Applier<'a> {
             self.use_blob(digest)?;
         }
         if rows::insert_part(self.tx, self.session_no, part, row_created_at)? {
-            return Ok(());
+            return if row_is_new {
+                Ok(())
+            } else {
+                index::part_added(self.tx, self.session_no, part)
+            };
         }
         if row_is_new {
             return Err(self.invalid(format!("another part {} is stored already", part.seq)));

@@ -9,6 +9,7 @@ use crate::db::Doing as _;
 use crate::flags::{self, Flags};
 use crate::messages::message_of;
 use crate::rows::{self, digest_of, key, seq_of};
+use crate::search::index;
 use crate::store::Store;
 use crate::{Finding, StoreError, spool};
 
@@ -193,7 +194,35 @@ fn session(
         findings
             .add(format!("message_count and tool_call_count are {counts:?}, wanted {wanted:?}"));
     }
+    compare_index(connection, session_no, &rows, findings)?;
     compare_view(connection, id, &rows, &flags, findings)
+}
+
+/// The search index has what the rows say, no more and no less.
+fn compare_index(
+    connection: &Connection,
+    session_no: i64,
+    rows: &[Row],
+    findings: &mut Findings,
+) -> Result<(), StoreError> {
+    let title: Option<String> = connection
+        .query_row("SELECT title FROM sessions WHERE session_no = ?1", [session_no], |row| {
+            row.get(0)
+        })
+        .doing(DOING)?;
+    for which in index::Index::BOTH {
+        let has = index::documents(connection, which, session_no)?;
+        let wanted = index::expected(session_no, title.as_deref(), rows, which);
+        if has != wanted {
+            findings.add(format!(
+                "{} has {} documents, wanted {}",
+                which.table(),
+                has.len(),
+                wanted.len()
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn orphans(

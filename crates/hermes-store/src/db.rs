@@ -13,8 +13,18 @@ use crate::{StoreError, StoreOptions, Unavailable};
 const APPLICATION_ID: i32 = 0x4852_4d53;
 
 /// The numbered steps; a released one is never changed.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_start.sql"), include_str!("../migrations/0002_capsules.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("../migrations/0001_start.sql"),
+    include_str!("../migrations/0002_capsules.sql"),
+    include_str!("../migrations/0003_search.sql"),
+    include_str!("../migrations/0004_compactions.sql"),
+];
+
+/// The views, made anew after the steps.
+const VIEWS: &str = include_str!("../migrations/views.sql");
+
+/// The step that makes the search index, which is filled from the rows that are there.
+const SEARCH_STEP: u32 = 3;
 
 /// The schema version that this program writes.
 pub(crate) const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
@@ -42,7 +52,20 @@ enum Found {
     Ours(u32),
 }
 
+/// Looks at a file in one read transaction: between two reads of its own another process may make
+/// it a store.
 fn recognise(connection: &Connection, path: &Path) -> Result<Found, StoreError> {
+    if !connection.is_autocommit() {
+        return look(connection, path);
+    }
+    connection.execute_batch("BEGIN").doing("reading the header")?;
+    let found = look(connection, path);
+    // It read only; whether it ends well or not changes nothing.
+    connection.execute_batch("ROLLBACK").doing("reading the header")?;
+    found
+}
+
+fn look(connection: &Connection, path: &Path) -> Result<Found, StoreError> {
     let not_ours = |why: &str| StoreError::NotOurs { path: path.to_owned(), why: why.to_owned() };
     let number = |pragma: &str| -> Result<i64, StoreError> {
         match connection.pragma_query_value(None, pragma, |row| row.get(0)) {
@@ -116,6 +139,21 @@ pub(crate) fn open_reader(path: &Path, options: &StoreOptions) -> Result<ReaderS
     }
 }
 
+/// Whether a file with a left-over rollback journal is ours to recover: it carries our mark, or it
+/// is no larger than the one page that exists before the first table. Anybody else's database is
+/// left as it is.
+pub(crate) fn may_be_rolled_back(path: &Path) -> bool {
+    const MARK: std::ops::Range<usize> = 68..72;
+    const ONE_PAGE: u64 = 4096;
+    let Ok(mut file) = std::fs::File::open(path) else { return false };
+    if file.metadata().is_ok_and(|meta| meta.len() <= ONE_PAGE) {
+        return true;
+    }
+    let mut header = [0; 100];
+    std::io::Read::read_exact(&mut file, &mut header).is_ok()
+        && header[MARK] == APPLICATION_ID.to_be_bytes()
+}
+
 /// Opens the file for writing; creates it and brings it up to date where needed.
 pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Connection, StoreError> {
     create_private(path)?;
@@ -183,11 +221,18 @@ fn migrate(connection: &mut Connection, path: &Path, found: Found) -> Result<(),
         Found::Empty => 0,
         Found::Ours(version) => version,
     };
+    transaction
+        .execute_batch("DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS sessions_resolved;")
+        .doing(DOING)?;
     for (version, sql) in (1_u32..).zip(MIGRATIONS) {
         if version > have {
             transaction.execute_batch(sql).doing(DOING)?;
         }
     }
+    if (1..SEARCH_STEP).contains(&have) {
+        crate::search::index::fill(&transaction)?;
+    }
+    transaction.execute_batch(VIEWS).doing(DOING)?;
     transaction
         .execute_batch(&format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"

@@ -15,7 +15,7 @@ use crate::rows::{key_range, unreadable};
 use crate::store::Store;
 use crate::{
     DeleteReceipt, DeleteRequest, Remaining, RemovedSession, StoreError, StorePaths, apply,
-    capsules, draft, engage, files, spool,
+    capsules, draft, engage, files, search, spool,
 };
 
 const DOING: &str = "deleting sessions";
@@ -357,6 +357,7 @@ fn remove(
         return Ok(removed);
     }
     let content = content_digest(tx, session_no)?;
+    search::index::remove_session(tx, session_no)?;
     tx.execute(
         "INSERT INTO tombstone (session_no, session_id, epoch, deleted_at, reason, root_id,
              parent_session_id, parent_kind, source, rows, parts, requests, content_digest)
@@ -383,6 +384,8 @@ fn remove(
         "DELETE FROM gen WHERE session_no = ?1",
         "DELETE FROM manifest WHERE session_no = ?1",
         "DELETE FROM lease WHERE session_no = ?1",
+        "DELETE FROM compaction WHERE session_no = ?1",
+        "DELETE FROM compaction_state WHERE session_no = ?1",
         "DELETE FROM body WHERE request_no IN
              (SELECT request_no FROM request WHERE session_no = ?1)",
         "UPDATE request SET error = NULL WHERE session_no = ?1 AND error IS NOT NULL",

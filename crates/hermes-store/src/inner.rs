@@ -52,7 +52,16 @@ impl Inner {
             worker: Mutex::default(),
             lock: Mutex::default(),
         };
-        match db::open_reader(&inner.paths.db, &inner.options)? {
+        let mut reader = db::open_reader(&inner.paths.db, &inner.options);
+        if mode == OpenMode::ReadWrite
+            && let Err(StoreError::Unavailable { why: crate::Unavailable::ReadOnly, .. }) = &reader
+            && db::may_be_rolled_back(&inner.paths.db)
+        {
+            // A process was killed while it made the file: only a writer can take that back.
+            inner.write(|side| side.connection().map(drop))?;
+            reader = db::open_reader(&inner.paths.db, &inner.options);
+        }
+        match reader? {
             ReaderState::Ready(connection) => locked(&inner.readers).push(connection),
             ReaderState::Absent => {}
             ReaderState::Old(found) if mode == OpenMode::ReadOnly => {

@@ -17,6 +17,7 @@ mod branch;
 mod capsules;
 mod check;
 mod codes;
+mod compactions;
 mod db;
 mod delete;
 mod draft;
@@ -34,6 +35,7 @@ mod outbox;
 mod read;
 mod record;
 mod rows;
+mod search;
 mod session;
 mod spool;
 mod store;
@@ -42,10 +44,15 @@ mod types;
 mod worker;
 
 pub use capsules::{CapsuleRecord, CapsuleState, NewCapsule};
+pub use compactions::{CompactionAttempt, Compactions};
 pub use draft::{Draft, DraftKind};
 pub use error::{StoreError, Unavailable};
 pub use find::{Carrier, Frame, GenerationHit, RowHit, RowHits, TextHit};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
+pub use search::{
+    BrowseAnswer, BrowseEntry, ReadAnswer, ScrollAnswer, SearchAnswer, SearchRequest, SearchResult,
+    SearchSort, SessionMeta, ShownMessage, parse_when,
+};
 pub use session::{SessionLease, SessionWriter};
 pub use store::Store;
 pub use types::{

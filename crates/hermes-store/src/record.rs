@@ -54,6 +54,13 @@ pub enum Record {
     Patch(SessionPatch),
     /// An event for the outbox. Applied once with its batch.
     Event(OutboxEvent),
+    /// An attempt at a compaction, whether it took effect or not.
+    CompactionAttempt(crate::CompactionAttempt),
+    /// What the session remembers about its compactions, in place of what it remembered before.
+    CompactionState {
+        /// JSON of the crate that compacts.
+        state: Arc<str>,
+    },
     /// A capsule is given to this session: its text is a part of this row, the session's first
     /// user row, which comes before this record. Refused as a whole with its batch if the capsule
     /// cannot be given any more, and never spooled.

@@ -92,9 +92,11 @@ impl Spool {
         let mut file = options().open(&path)?;
         let contents = parse(&path, &mut file)?;
         let mut spool = if let Some(contents) = contents {
+            keep_damaged(&path, &file, Some(&contents))?;
             file.set_len(contents.whole)?;
             Self { path, file, length: contents.whole, _lock: lock }
         } else {
+            keep_damaged(&path, &file, None)?;
             file.set_len(0)?;
             let mut spool = Self { path, file, length: 0, _lock: lock };
             let mut bytes = MAGIC.to_vec();
@@ -118,8 +120,9 @@ impl Spool {
         }
         let lock = lock(&path)?;
         let mut file = options().open(&path)?;
-        let Some(contents) = parse(&path, &mut file)? else {
-            // Not even whose it is was written, so nothing was acknowledged.
+        let contents = parse(&path, &mut file)?;
+        keep_damaged(&path, &file, contents.as_ref())?;
+        let Some(contents) = contents else {
             files::remove(&path)?;
             return Ok(None);
         };
@@ -160,12 +163,50 @@ impl Spool {
 
     /// Moves the file out of the way: its records contradict the database.
     pub(crate) fn set_aside(self) -> io::Result<PathBuf> {
-        let aside = (1_u32..1000)
-            .map(|n| self.path.with_extension(format!("conflict-{n}")))
-            .find(|path| !path.exists())
-            .unwrap_or_else(|| self.path.with_extension("conflict"));
+        let aside = free_aside(&self.path);
         fs::rename(&self.path, &aside)?;
         Ok(aside)
+    }
+}
+
+/// A name beside a side file that is not taken.
+fn free_aside(path: &Path) -> PathBuf {
+    (1_u32..1000)
+        .map(|n| path.with_extension(format!("conflict-{n}")))
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| path.with_extension("conflict"))
+}
+
+/// Keeps a copy of a side file of which something cannot be read. A tail that was cut off while it
+/// was written was never acknowledged, but a damaged length looks the same; only a tail too short
+/// for a frame's head is certain to hold nothing.
+fn keep_damaged(path: &Path, file: &File, contents: Option<&SpoolContents>) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    let read = contents.map_or(0, |contents| contents.whole);
+    if read == length {
+        return Ok(());
+    }
+    let bytes = fs::read(path)?;
+    let rest = bytes.len().saturating_sub(read as usize);
+    let head = if contents.is_none() { MAGIC.len() + HEAD } else { HEAD };
+    if rest < head {
+        return Ok(());
+    }
+    let aside = free_aside(path);
+    fs::copy(path, &aside)?;
+    tracing::warn!(path = %aside.display(), "records that cannot be read are kept aside");
+    Ok(())
+}
+
+impl crate::Store {
+    /// Files of a session's records that could not be taken in and were kept aside: they
+    /// contradict the database, or cannot be read.
+    pub fn set_aside(&self, session: &SessionId) -> Vec<PathBuf> {
+        let stem = files::stem(session);
+        conflicts(&self.inner().paths().spool_dir)
+            .into_iter()
+            .filter(|path| path.file_stem().is_some_and(|name| name == stem.as_str()))
+            .collect()
     }
 }
 

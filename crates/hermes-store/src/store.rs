@@ -4,16 +4,18 @@ use std::io;
 use std::sync::Arc;
 
 use hermes_core::{
-    Block, Digest, Env, Generation, GenerationNo, RequestId, Seq, SessionId, Snapshot, WireProfile,
+    Block, Digest, Env, Generation, GenerationNo, RequestId, Seq, SessionId, Snapshot, Timestamp,
+    WireProfile,
 };
 
 use crate::inner::Inner;
 use crate::spool::{self, SpoolContents};
 use crate::{
-    Batch, ClaimedEvent, DeleteReceipt, DeleteRequest, EventNo, Finding, History, OpenMode, Record,
-    Recovered, RecoveredOutcome, RequestFilter, RequestRecord, SessionFilter, SessionInfo,
-    SessionInit, SessionWriter, StoreError, StoreOptions, StorePaths, TitleSource, branch, check,
-    delete, draft, engage, export, lease, ledger, outbox, read, rows,
+    Batch, ClaimedEvent, CompactionAttempt, Compactions, DeleteReceipt, DeleteRequest, EventNo,
+    Finding, History, OpenMode, Record, Recovered, RecoveredOutcome, RequestFilter, RequestRecord,
+    SessionFilter, SessionInfo, SessionInit, SessionWriter, StoreError, StoreOptions, StorePaths,
+    TitleSource, branch, check, compactions, delete, draft, engage, export, lease, ledger, outbox,
+    read, rows,
 };
 
 /// A session store. Cheap to clone; the clones share one writer and one pool of readers.
@@ -232,7 +234,32 @@ impl Store {
         }
     }
 
-    fn missing(&self, id: &SessionId) -> Result<StoreError, StoreError> {
+    /// What a session knows of its compactions; nothing for one that is not there.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn compactions(&self, id: &SessionId) -> Result<Compactions, StoreError> {
+        let mut found =
+            self.0.read(|connection| compactions::of_session(connection, id))?.unwrap_or_default();
+        if let Some(spool) = self.spool_of(id)? {
+            compactions::merge(&mut found, &spool);
+        }
+        Ok(found)
+    }
+
+    /// The newest attempt at a compaction of each session that tried one since then, where it came
+    /// to nothing; newest first.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn failing_compactions(
+        &self,
+        since: Timestamp,
+    ) -> Result<Vec<(SessionId, CompactionAttempt)>, StoreError> {
+        Ok(self.0.read(|connection| compactions::failing(connection, since))?.unwrap_or_default())
+    }
+
+    pub(crate) fn missing(&self, id: &SessionId) -> Result<StoreError, StoreError> {
         let tombstone = self.0.read(|connection| engage::tombstone_of(connection, id))?.flatten();
         Ok(match tombstone {
             Some((_, at)) => StoreError::Deleted { session: id.clone(), at },

@@ -100,7 +100,7 @@ fn write(
         params![session_no, title, source.as_str(), source as i64],
     )
     .doing("setting a title")?;
-    Ok(())
+    crate::search::index::title_changed(tx, session_no)
 }
 
 #[cfg(test)]

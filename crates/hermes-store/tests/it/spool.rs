@@ -219,6 +219,38 @@ fn a_torn_tail_is_dropped_and_the_whole_batches_before_it_are_kept() {
 }
 
 #[test]
+fn a_damaged_side_file_is_kept_aside_and_told() {
+    for damage in ["head", "tail", "garbage"] {
+        let home = Home::new();
+        let store = home.store();
+        drop(create(&store, "other"));
+        let lock = home.lock_out();
+        let mut writer = create(&store, "a");
+        for text in ["one", "two"] {
+            let seq = writer.next_seq();
+            let _c = writer.commit(vec![Record::Row(row(seq, Role::User, text))]).unwrap();
+        }
+        drop(writer);
+        drop(lock);
+        let path = home.paths().spool_dir.join("a.spool");
+        let mut bytes = fs::read(&path).unwrap();
+        match damage {
+            "head" => bytes[30] ^= 1,
+            "tail" => *bytes.last_mut().unwrap() ^= 1,
+            _ => bytes = vec![7; bytes.len()],
+        }
+        fs::write(&path, &bytes).unwrap();
+        let opened = store.open_session(&id("a"));
+        assert_eq!(opened.is_ok(), damage == "tail", "{damage}");
+        let aside = store.set_aside(&id("a"));
+        assert_eq!(aside.len(), 1, "{damage}");
+        assert_eq!(fs::read(&aside[0]).unwrap(), bytes, "{damage}");
+        let findings = store.check().unwrap();
+        assert!(findings.iter().any(|finding| finding.what.contains("conflict")), "{findings:?}");
+    }
+}
+
+#[test]
 fn a_side_file_that_outlives_its_intake_is_not_taken_in_twice() {
     let home = Home::new();
     let store = home.store();

@@ -10,7 +10,8 @@ use hermes_core::{
     Standing, Task, Timestamp, TurnNo, Usage, WireProfile, slot,
 };
 use hermes_store::{
-    Batch, Committed, OpenMode, Record, SessionInit, SessionWriter, Store, StoreOptions, StorePaths,
+    Batch, Committed, OpenMode, Record, SessionInit, SessionWriter, Store, StoreError,
+    StoreOptions, StorePaths,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -49,8 +50,13 @@ impl Home {
 
     /// As another process would open it.
     pub fn store(&self) -> Store {
+        self.try_store().unwrap()
+    }
+
+    /// The same where it may be refused.
+    pub fn try_store(&self) -> Result<Store, StoreError> {
         let env: Arc<dyn Env> = self.env.clone();
-        Store::open_with(self.paths(), env, OpenMode::ReadWrite, self.options).unwrap()
+        Store::open_with(self.paths(), env, OpenMode::ReadWrite, self.options)
     }
 
     /// A plain connection, as other programs use it.

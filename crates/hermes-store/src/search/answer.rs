@@ -1,0 +1,532 @@
+//! What a search answers with: the shapes that `session_search` has had in Hermes Agent, and how
+//! they are filled.
+
+use hermes_core::{Role, Row, Seq, SessionId, Standing, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde::Serialize;
+
+use super::index::Index;
+use super::matching::excerpt;
+use super::question::Question;
+use super::rank::{Hit, Ranked};
+use crate::codes::is_said;
+use crate::db::Doing as _;
+use crate::rows::{self, unreadable};
+use crate::{StoreError, read};
+
+const DOING: &str = "reading what was found";
+
+/// Characters of a message at the ends of a session, in a window, in a short result.
+const BOOKEND: usize = 1200;
+const IN_WINDOW: usize = 4000;
+const IN_SHORT: usize = 700;
+const IN_READ: usize = 2000;
+const SNIPPET: usize = 240;
+
+/// Messages around the hit of a full result, at the ends, around each hit of a short one.
+const AROUND_FULL: usize = 5;
+const ENDS: usize = 3;
+const AROUND_SHORT: usize = 1;
+/// Hits that a result shows.
+const HITS_FULL: usize = 5;
+const HITS_SHORT: usize = 4;
+
+/// A message as a search shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ShownMessage {
+    /// Its id, for scrolling.
+    pub id: i64,
+    /// Who speaks.
+    pub role: &'static str,
+    /// What is said, perhaps cut.
+    pub content: String,
+    /// When, as RFC 3339.
+    pub timestamp: String,
+    /// The tool that answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// Tools that are called, with their arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<String>,
+    /// The call that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// It is what was found.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub anchor: bool,
+    /// It is shown in part.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub content_truncated: bool,
+    /// How long it is as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_content_chars: Option<usize>,
+    /// It no longer goes to the model: a summary stands for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub compacted: bool,
+}
+
+/// One session that was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SearchResult {
+    /// The session.
+    pub session_id: String,
+    /// When it started.
+    pub when: String,
+    /// The surface.
+    pub source: String,
+    /// The model.
+    pub model: String,
+    /// The title.
+    pub title: Option<String>,
+    /// Who said what was found; `session_title` if it is the title.
+    pub matched_role: String,
+    /// The message that was found.
+    pub match_message_id: Option<i64>,
+    /// The place in it.
+    pub snippet: String,
+    /// The first messages of the session.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bookend_start: Vec<ShownMessage>,
+    /// What was found and what stands around it.
+    pub messages: Vec<ShownMessage>,
+    /// The last messages of the session.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bookend_end: Vec<ShownMessage>,
+    /// Messages before the first one shown.
+    pub messages_before: u64,
+    /// Messages after the last one shown.
+    pub messages_after: u64,
+    /// `full` or `compact`.
+    pub detail: &'static str,
+    /// The session that it goes on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_session_id: Option<String>,
+    /// A reference to it.
+    pub link: String,
+}
+
+/// A session without its messages.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionMeta {
+    /// When it started.
+    pub when: String,
+    /// The surface.
+    pub source: String,
+    /// The model.
+    pub model: String,
+    /// The title.
+    pub title: Option<String>,
+}
+
+/// One message with what is said in it.
+pub(super) struct Shown {
+    pub(super) id: i64,
+    pub(super) row: Row,
+    pub(super) compacted: bool,
+}
+
+/// The name of a session and the facts that results show.
+pub(super) struct Head {
+    pub(super) id: SessionId,
+    pub(super) meta: SessionMeta,
+    pub(super) parent: Option<String>,
+}
+
+pub(super) fn head(connection: &Connection, session_no: i64) -> Result<Head, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT id, started_at, source, model, title, parent_session_id FROM sessions
+             WHERE session_no = ?1",
+        )
+        .and_then(|mut statement| {
+            statement.query_row([session_no], |row| {
+                Ok(Head {
+                    id: SessionId::new(row.get::<_, String>(0)?),
+                    meta: SessionMeta {
+                        when: read::time_of(row.get(1)?).to_string(),
+                        source: row.get(2)?,
+                        model: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
+                        title: row.get(4)?,
+                    },
+                    parent: row.get(5)?,
+                })
+            })
+        })
+        .doing(DOING)
+}
+
+/// Which messages of a session.
+pub(super) enum Which {
+    /// This many before the seq, not itself.
+    Before(Seq, usize),
+    /// This many after the seq, not itself.
+    After(Seq, usize),
+    /// The seq itself.
+    At(Seq),
+}
+
+/// Messages that people see, in order. Without `tools`, rows of tools are left out.
+pub(super) fn messages(
+    connection: &Connection,
+    session_no: i64,
+    which: &Which,
+    tools: bool,
+) -> Result<Vec<Shown>, StoreError> {
+    let (condition, order, seq, limit) = match which {
+        Which::Before(seq, limit) => ("seq < ?2", "DESC", seq, *limit),
+        Which::After(seq, limit) => ("seq > ?2", "ASC", seq, *limit),
+        Which::At(seq) => ("seq = ?2", "ASC", seq, 1),
+    };
+    // A hit may be a summary; around it only what was said in order is shown.
+    let standing = if matches!(which, Which::At(_)) { "1" } else { "standing = 0" };
+    let role = if tools { "1" } else { "role <> 3" };
+    let mut statement = connection
+        .prepare_cached(&format!(
+            "SELECT id, seq, compacted FROM row WHERE session_no = ?1 AND {condition}
+                 AND {standing} AND {role} AND (active = 1 OR compacted = 1)
+             ORDER BY seq {order} LIMIT ?3"
+        ))
+        .doing(DOING)?;
+    let found = statement
+        .query_map(params![session_no, seq.0 as i64, limit as i64], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?))
+        })
+        .doing(DOING)?
+        .collect::<Result<Vec<_>, _>>()
+        .doing(DOING)?;
+    let mut shown = Vec::with_capacity(found.len());
+    for (id, seq, compacted) in found {
+        let row = rows::load_rows(connection, session_no, Some(Seq(seq as u64)))?.pop();
+        let row = row.ok_or_else(|| unreadable(format!("row {seq}"), "it is gone"))?;
+        shown.push(Shown { id, row, compacted });
+    }
+    if order == "DESC" {
+        shown.reverse();
+    }
+    Ok(shown)
+}
+
+/// How many messages people see before and after these seqs.
+pub(super) fn counts(
+    connection: &Connection,
+    session_no: i64,
+    first: Seq,
+    last: Seq,
+) -> Result<(u64, u64), StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT ifnull(sum(seq < ?2), 0), ifnull(sum(seq > ?3), 0) FROM row
+             WHERE session_no = ?1 AND standing = 0 AND (active = 1 OR compacted = 1)",
+        )
+        .and_then(|mut statement| {
+            statement.query_row(params![session_no, first.0 as i64, last.0 as i64], |row| {
+                Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
+            })
+        })
+        .doing(DOING)
+}
+
+/// The seq of the message with this id.
+pub(super) fn seq_of_message(
+    connection: &Connection,
+    session_no: i64,
+    message: i64,
+) -> Result<Option<Seq>, StoreError> {
+    connection
+        .query_row(
+            "SELECT seq FROM row WHERE id = ?1 AND session_no = ?2",
+            params![message, session_no],
+            |row| row.get::<_, i64>(0),
+        )
+        .optional()
+        .doing(DOING)
+        .map(|seq| seq.map(|seq| Seq(seq as u64)))
+}
+
+/// What a row says, without the escapes that colour a terminal.
+pub(super) fn said(row: &Row) -> String {
+    let mut out = String::new();
+    for part in &row.parts {
+        if part.standing == Standing::ByOp || !is_said(part.origin) {
+            continue;
+        }
+        let text = match &part.body {
+            hermes_core::PartBody::Text { text } => text.to_string(),
+            hermes_core::PartBody::Blob { media_type, bytes, .. } => {
+                format!("[{media_type}, {bytes} bytes]")
+            }
+            _ => continue,
+        };
+        if !out.is_empty() {
+            out.push_str("\n\n");
+        }
+        out.push_str(&text);
+    }
+    if out.contains('\u{1b}') { without_escapes(&out) } else { out }
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            out.push(c);
+        } else if chars.next_if_eq(&'[').is_some() {
+            while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
+        }
+    }
+    out
+}
+
+/// A message with at most `chars` characters, cut around what is looked for.
+pub(super) fn show(
+    shown: &Shown,
+    question: Option<&Question>,
+    chars: usize,
+    anchor: bool,
+) -> ShownMessage {
+    let row = &shown.row;
+    let whole = said(row);
+    let length = whole.chars().count();
+    let content = match question {
+        Some(question) if anchor => excerpt(question, &whole, chars),
+        _ if length > chars => {
+            let head: String = whole.chars().take(chars).collect();
+            format!("{head} …")
+        }
+        _ => whole,
+    };
+    ShownMessage {
+        id: shown.id,
+        role: row.role.as_str(),
+        content,
+        timestamp: row.created_at.to_string(),
+        tool_name: row.tool.as_ref().map(|tool| tool.name.to_string()),
+        tool_calls: row
+            .tool_calls()
+            .map(|(_, name, arguments)| {
+                let arguments: String = arguments.chars().take(200).collect();
+                format!("{name} {arguments}")
+            })
+            .collect(),
+        tool_call_id: row.tool.as_ref().map(|tool| tool.call_id.to_string()),
+        anchor,
+        content_truncated: length > chars,
+        original_content_chars: (length > chars).then_some(length),
+        compacted: shown.compacted,
+    }
+}
+
+/// A reference that people and models can follow.
+pub(super) fn link(profile: &str, id: &SessionId) -> String {
+    format!("@session:{profile}/{id}")
+}
+
+/// How much of each session is shown.
+#[derive(Clone, Copy)]
+pub(super) struct Depth {
+    pub(super) full: bool,
+    pub(super) tools: bool,
+}
+
+/// A session that was found, with what stands around its hits.
+pub(super) fn result(
+    connection: &Connection,
+    question: &Question,
+    ranked: &Ranked,
+    profile: &str,
+    depth: Depth,
+) -> Result<SearchResult, StoreError> {
+    let head = head(connection, ranked.session_no)?;
+    let session_no = ranked.session_no;
+    let best = ranked.hits.first();
+    let hits: Vec<&Hit> = ranked.hits.iter().filter(|hit| !hit.title).collect();
+    let (around, chars, most) = if depth.full {
+        (AROUND_FULL, IN_WINDOW, HITS_FULL)
+    } else {
+        (AROUND_SHORT, IN_SHORT, HITS_SHORT)
+    };
+    let mut window: Vec<Shown> = Vec::new();
+    for (at, hit) in hits.iter().take(most).enumerate() {
+        let around = if at == 0 { around } else { AROUND_SHORT };
+        for which in
+            [Which::Before(hit.seq, around), Which::At(hit.seq), Which::After(hit.seq, around)]
+        {
+            for shown in messages(connection, session_no, &which, depth.tools)? {
+                if window.iter().all(|known| known.id != shown.id) {
+                    window.push(shown);
+                }
+            }
+        }
+    }
+    // A title alone: what the session begins with.
+    let only_title = window.is_empty();
+    if only_title {
+        window = messages(connection, session_no, &Which::After(Seq(0), ENDS), depth.tools)?;
+    }
+    window.sort_by_key(|shown| shown.row.seq);
+    let is_hit = |shown: &Shown| hits.iter().any(|hit| hit.seq == shown.row.seq);
+    let first = window.first().map_or(Seq(0), |shown| shown.row.seq);
+    let last = window.last().map_or(Seq(0), |shown| shown.row.seq);
+    let (messages_before, messages_after) = counts(connection, session_no, first, last)?;
+    let (mut bookend_start, mut bookend_end) = (Vec::new(), Vec::new());
+    if depth.full {
+        let ends = |which: Which| -> Result<Vec<ShownMessage>, StoreError> {
+            Ok(messages(connection, session_no, &which, depth.tools)?
+                .iter()
+                .filter(|shown| window.iter().all(|known| known.id != shown.id))
+                .map(|shown| show(shown, None, BOOKEND, false))
+                .collect())
+        };
+        bookend_start = ends(Which::After(Seq(0), ENDS))?;
+        bookend_end = ends(Which::Before(Seq(u64::from(u32::MAX)), ENDS))?;
+    }
+    let best_row = hits.first().and_then(|hit| hit.row.as_ref());
+    let anchor = hits.first().map(|hit| hit.seq);
+    let match_message_id =
+        window.iter().find(|shown| Some(shown.row.seq) == anchor).map(|shown| shown.id);
+    let by_title = best.is_some_and(|hit| hit.title);
+    Ok(SearchResult {
+        session_id: head.id.to_string(),
+        when: head.meta.when,
+        source: head.meta.source,
+        model: head.meta.model,
+        matched_role: match best_row {
+            Some(row) if !by_title => row.role.as_str().to_owned(),
+            _ => "session_title".to_owned(),
+        },
+        match_message_id,
+        snippet: match best_row {
+            Some(row) if !by_title => excerpt(question, &searched(row, depth.tools), SNIPPET),
+            _ => head.meta.title.clone().unwrap_or_default(),
+        },
+        title: head.meta.title,
+        bookend_start,
+        messages: window
+            .iter()
+            .map(|shown| show(shown, Some(question), chars, is_hit(shown)))
+            .collect(),
+        bookend_end,
+        messages_before,
+        messages_after,
+        detail: if depth.full { "full" } else { "compact" },
+        parent_session_id: head.parent,
+        link: link(profile, &head.id),
+    })
+}
+
+/// The text in which something was found.
+fn searched(row: &Row, tools: bool) -> String {
+    let talk = super::index::text_of(row, Index::Talk);
+    if tools && (talk.is_empty() || row.role == Role::Tool) {
+        super::index::text_of(row, Index::Tool)
+    } else {
+        talk
+    }
+}
+
+/// The first and last messages of a session for reading, with the number of all.
+pub(super) fn reading(
+    connection: &Connection,
+    session_no: i64,
+    first: usize,
+    last: usize,
+    tools: bool,
+) -> Result<(Vec<ShownMessage>, u64), StoreError> {
+    let (_, total) = counts(connection, session_no, Seq(0), Seq(0))?;
+    let mut shown = messages(connection, session_no, &Which::After(Seq(0), first), tools)?;
+    for message in
+        messages(connection, session_no, &Which::Before(Seq(u64::from(u32::MAX)), last), tools)?
+    {
+        if shown.iter().all(|known| known.id != message.id) {
+            shown.push(message);
+        }
+    }
+    Ok((shown.iter().map(|shown| show(shown, None, IN_READ, false)).collect(), total))
+}
+
+/// A window around a message.
+pub(super) fn window(
+    connection: &Connection,
+    session_no: i64,
+    seq: Seq,
+    around: usize,
+) -> Result<(Vec<ShownMessage>, u64, u64), StoreError> {
+    let mut shown = messages(connection, session_no, &Which::Before(seq, around), true)?;
+    shown.extend(messages(connection, session_no, &Which::At(seq), true)?);
+    shown.extend(messages(connection, session_no, &Which::After(seq, around), true)?);
+    let first = shown.first().map_or(seq, |shown| shown.row.seq);
+    let last = shown.last().map_or(seq, |shown| shown.row.seq);
+    let (before, after) = counts(connection, session_no, first, last)?;
+    let shown =
+        shown.iter().map(|shown| show(shown, None, IN_WINDOW, shown.row.seq == seq)).collect();
+    Ok((shown, before, after))
+}
+
+/// When something is as text for a request's `after` and `before`: a date, a date and time, or an
+/// age such as `12h`, `3d`, `2w` before `now`.
+pub fn parse_when(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let text = text.trim();
+    if let Some((number, unit)) = text.split_at_checked(text.len().checked_sub(1)?)
+        && let Ok(number) = number.parse::<i64>()
+    {
+        let hours = match unit {
+            "h" => 1,
+            "d" => 24,
+            "w" => 24 * 7,
+            _ => return None,
+        };
+        return Some(now.plus_millis(-number.checked_mul(hours * 3_600_000)?));
+    }
+    let bytes = text.as_bytes();
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
+    if bytes.len() < 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+        return None;
+    }
+    let days = days_from_civil(number(0, 4)?, number(5, 7)?, number(8, 10)?)?;
+    let mut seconds = days * 86_400;
+    if bytes.len() > 10 {
+        if !matches!(bytes[10], b'T' | b' ' | b't') {
+            return None;
+        }
+        seconds += number(11, 13)? * 3600 + number(14, 16)? * 60;
+        if bytes.len() >= 19 && bytes[16] == b':' {
+            seconds += number(17, 19)?;
+        }
+    }
+    Some(Timestamp::from_seconds(seconds))
+}
+
+/// Days since 1970-01-01 of a civil date (Howard Hinnant's method).
+fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_in_time_are_read_as_people_write_them() {
+        let now = Timestamp::from_seconds(1_000_000);
+        let check = |text: &str, expected: Option<i64>| {
+            assert_eq!(parse_when(text, now), expected.map(Timestamp::from_seconds), "{text}");
+        };
+        check("2h", Some(1_000_000 - 7200));
+        check("3d", Some(1_000_000 - 3 * 86_400));
+        check("1w", Some(1_000_000 - 7 * 86_400));
+        check("1970-01-02", Some(86_400));
+        check("2026-11-30T09:56:00Z", Some(1_796_032_560));
+        check("2026-11-30 09:56", Some(1_796_032_560));
+        for wrong in ["", "yesterday", "3", "2026-13-01", "2026-11-30X", "h", "é"] {
+            check(wrong, None);
+        }
+    }
+}

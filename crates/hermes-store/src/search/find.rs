@@ -1,0 +1,233 @@
+//! Candidates from the index, with a bound on the work however common the words are.
+//!
+//! A term in few documents gives all of them. A term in many gives those in which it meets a rarer
+//! term, and the newest ones. So what is old is found by anything rare in it, or by words that
+//! meet nowhere else.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+
+use super::index::Index;
+use super::question::{Question, Term};
+use crate::StoreError;
+use crate::db::Doing as _;
+
+const DOING: &str = "searching";
+
+/// A term in more documents than this is common.
+const RARE: usize = 1500;
+/// Newest documents of a common term that stands alone.
+const WINDOW: usize = 600;
+/// Documents in which common terms meet.
+const MEETING: usize = 1500;
+/// Counting a common term stops here.
+const COUNTED: usize = 20_000;
+
+/// The terms that a document has, as bits in the order of the question.
+pub(super) type Mask = u32;
+
+/// Which documents may be found: numbers from, to.
+pub(super) type Range = (i64, i64);
+
+/// What the index gave.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// Documents with what is known of their terms.
+    pub(super) documents: HashMap<i64, Mask>,
+    /// The worth of each term, in the order of the question.
+    pub(super) rarity: Vec<f64>,
+}
+
+/// Asks the indexes.
+pub(super) fn candidates(
+    connection: &Connection,
+    question: &Question,
+    indexes: &[Index],
+    range: Range,
+) -> Result<Candidates, StoreError> {
+    let total = documents_ever(connection)?;
+    let mut found =
+        Candidates { documents: HashMap::new(), rarity: vec![0.0; question.terms.len()] };
+    for index in indexes {
+        Asking { connection, question, index: *index, range, total }.run(&mut found)?;
+    }
+    Ok(found)
+}
+
+/// How many rows there ever were, roughly: ids go up in steps.
+fn documents_ever(connection: &Connection) -> Result<f64, StoreError> {
+    let last = crate::rows::next_id(connection)?;
+    Ok((last / crate::rows::ID_STEP).max(1) as f64)
+}
+
+struct Asking<'a> {
+    connection: &'a Connection,
+    question: &'a Question,
+    index: Index,
+    range: Range,
+    total: f64,
+}
+
+/// A term with the documents it was asked for.
+struct Asked {
+    at: usize,
+    newest: Vec<i64>,
+    count: usize,
+}
+
+impl Asking<'_> {
+    fn run(&self, found: &mut Candidates) -> Result<(), StoreError> {
+        let mut rare: Vec<Asked> = Vec::new();
+        let mut common: Vec<Asked> = Vec::new();
+        let several = self.terms().count() > 1;
+        for (at, term) in self.terms() {
+            let mut newest = self.ask(&term.expression, RARE + 1)?;
+            if newest.is_empty()
+                && let Some(begin) = beginning(term)
+            {
+                newest = self.ask(&begin, RARE + 1)?;
+            }
+            let count = newest.len();
+            if count <= RARE {
+                rare.push(Asked { at, newest, count });
+            } else {
+                let count = if several { self.count(&term.expression)? } else { count };
+                common.push(Asked { at, newest, count });
+            }
+        }
+        for asked in rare.iter().chain(&common) {
+            let count = asked.count as f64;
+            let rarity = (1.0 + (self.total - count + 0.5).max(0.5) / (count + 0.5)).ln();
+            let known = &mut found.rarity[asked.at];
+            *known = if *known == 0.0 { rarity } else { known.min(rarity) };
+        }
+        let mut add = |documents: &[i64], mask: Mask| {
+            for document in documents {
+                *found.documents.entry(*document).or_insert(0) |= mask;
+            }
+        };
+        for asked in &rare {
+            add(&asked.newest, 1 << asked.at);
+        }
+        // Where common terms meet those that are rare.
+        let strong: Vec<&Asked> = rare
+            .iter()
+            .filter(|asked| self.term(asked.at).weight >= 0.5 && asked.count > 0)
+            .collect();
+        common.sort_by_key(|asked| asked.count);
+        if strong.is_empty() {
+            self.commons(&common, &mut add)?;
+            return Ok(());
+        }
+        let either = strong
+            .iter()
+            .map(|asked| self.term(asked.at).expression.clone())
+            .collect::<Vec<_>>()
+            .join(" OR ");
+        for asked in &common {
+            let meet = format!("({either}) AND {}", self.term(asked.at).expression);
+            add(&self.ask(&meet, MEETING)?, 1 << asked.at);
+        }
+        if strong.iter().map(|asked| asked.count).sum::<usize>() < WINDOW
+            && let Some(least) = common.first()
+        {
+            let newest = least.newest.get(..WINDOW).unwrap_or(&least.newest);
+            add(newest, 1 << least.at);
+        }
+        Ok(())
+    }
+
+    /// Only common terms: where all meet, where pairs of the rarest meet, the newest of each.
+    fn commons(
+        &self,
+        common: &[Asked],
+        add: &mut impl FnMut(&[i64], Mask),
+    ) -> Result<(), StoreError> {
+        let expression = |asked: &Asked| self.term(asked.at).expression.clone();
+        let alone = if common.len() > 1 { WINDOW } else { RARE };
+        for asked in common {
+            add(asked.newest.get(..alone).unwrap_or(&asked.newest), 1 << asked.at);
+        }
+        if common.len() > 2 {
+            let all = common.iter().map(expression).collect::<Vec<_>>().join(" AND ");
+            let mask = common.iter().fold(0, |mask, asked| mask | 1 << asked.at);
+            add(&self.ask(&all, WINDOW)?, mask);
+        }
+        let rarest = common.get(..common.len().min(3)).unwrap_or_default();
+        for (n, a) in rarest.iter().enumerate() {
+            for b in rarest.get(n + 1..).unwrap_or_default() {
+                let both = format!("{} AND {}", expression(a), expression(b));
+                add(&self.ask(&both, WINDOW)?, 1 << a.at | 1 << b.at);
+            }
+        }
+        Ok(())
+    }
+
+    fn term(&self, at: usize) -> &Term {
+        &self.question.terms[at]
+    }
+
+    /// The terms that are looked for.
+    fn terms(&self) -> impl Iterator<Item = (usize, &Term)> {
+        self.question.terms.iter().enumerate().filter(|(_, term)| !term.not)
+    }
+
+    /// The expression, together with what must and must not be there.
+    fn bound(&self, expression: &str) -> String {
+        let mut bound = format!("({expression})");
+        for term in &self.question.terms {
+            if term.must && term.expression != expression {
+                bound = format!("{bound} AND {}", term.expression);
+            }
+        }
+        for term in &self.question.terms {
+            if term.not {
+                bound = format!("({bound}) NOT {}", term.expression);
+            }
+        }
+        bound
+    }
+
+    /// The newest documents that answer to an expression.
+    fn ask(&self, expression: &str, limit: usize) -> Result<Vec<i64>, StoreError> {
+        let table = self.index.table();
+        let mut statement = self
+            .connection
+            .prepare_cached(&format!(
+                "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid BETWEEN ?2 AND ?3
+                 ORDER BY rowid DESC LIMIT ?4"
+            ))
+            .doing(DOING)?;
+        let (from, to) = self.range;
+        let found = statement
+            .query_map(params![self.bound(expression), from, to, limit as i64], |row| row.get(0))
+            .doing(DOING)?;
+        found.collect::<Result<_, _>>().doing(DOING)
+    }
+
+    fn count(&self, expression: &str) -> Result<usize, StoreError> {
+        let table = self.index.table();
+        let (from, to) = self.range;
+        self.connection
+            .prepare_cached(&format!(
+                "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1
+                     AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4)"
+            ))
+            .and_then(|mut statement| {
+                statement
+                    .query_row(params![self.bound(expression), from, to, COUNTED as i64], |row| {
+                        row.get::<_, i64>(0)
+                    })
+            })
+            .doing(DOING)
+            .map(|count| count as usize)
+    }
+}
+
+/// A word that is nowhere may be the beginning of one: part of a digest, a word not yet typed out.
+fn beginning(term: &Term) -> Option<String> {
+    let word = term.expression.strip_prefix('"')?.strip_suffix('"')?;
+    let fits = word.len() >= 4 && word.is_ascii() && !word.contains([' ', '"']);
+    fits.then(|| format!("\"{word}\" *"))
+}

@@ -1,0 +1,389 @@
+//! From candidates to sessions in order.
+//!
+//! Two passes. The first knows only which terms a document has: it adds what neighbouring messages
+//! have, sums up a session, and chooses the sessions worth a closer look. The second reads the best
+//! messages of those and weighs frequency, nearness, wording and speaker.
+
+use std::collections::{BTreeMap, HashSet};
+
+use hermes_core::{Origin, PartBody, Role, Row, Seq, Standing, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::find::{Candidates, Mask};
+use super::index::{Index, text_of};
+use super::matching::match_text;
+use super::question::Question;
+use crate::db::Doing as _;
+use crate::rows::{self, SEQ_BITS, seq_of};
+use crate::{StoreError, read};
+
+const DOING: &str = "ranking search results";
+
+/// Messages this many seqs apart are neighbours.
+const NEIGHBOURS: i64 = 6;
+/// What a neighbour's terms count.
+const NEIGHBOUR_SHARE: f64 = 0.25;
+/// Sessions that are looked at closely, for each one wanted; at least the number below.
+const CLOSELY: usize = 3;
+const AT_LEAST: usize = 16;
+/// What the whole session counts beside its best message, and how soon more messages with the same
+/// term count no more. A session about a subject comes back to it; one that merely mentions it does
+/// not.
+const SESSION_SHARE: f64 = 1.6;
+const SESSION_K1: f64 = 3.0;
+/// The second and third message count this much.
+const FOLLOWERS: [f64; 2] = [0.3, 0.15];
+/// A title counts as if it were said, and a little more.
+const TITLE: f64 = 1.5;
+/// What was said by whom the question speaks of.
+const SPEAKER: f64 = 1.15;
+/// A summary repeats what others said.
+const SUMMARY: f64 = 0.6;
+/// How much a fresh session is ahead of an old one, and after how many days it is old.
+const FRESH: f64 = 0.05;
+const OLD_DAYS: f64 = 30.0;
+/// Length norm of a session.
+const LENGTH_SHARE: f64 = 0.6;
+
+/// Who may be found, beyond the words.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    pub(super) roles: Vec<Role>,
+    pub(super) after: Option<Timestamp>,
+    pub(super) before: Option<Timestamp>,
+    /// Sessions left out, whole compaction chains.
+    pub(super) exclude: HashSet<i64>,
+    /// The chain of the session that asks: only what it has no longer before it.
+    pub(super) current: HashSet<i64>,
+    /// Delegated children and tool runs too.
+    pub(super) hidden: bool,
+    pub(super) now: Timestamp,
+    /// Messages of a session that are read.
+    pub(super) depth: usize,
+}
+
+/// Messages of a session that are read where many are found.
+pub(super) const DEPTH: usize = 6;
+/// Looked at for each one that is read, where roles and flags leave many out.
+const TRIES: usize = 8;
+
+/// A message that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Hit {
+    pub(super) seq: Seq,
+    pub(super) score: f64,
+    /// The title, not a message.
+    pub(super) title: bool,
+    pub(super) row: Option<Row>,
+}
+
+/// A session that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Ranked {
+    pub(super) session_no: i64,
+    pub(super) started_at: Timestamp,
+    pub(super) score: f64,
+    pub(super) automatic: bool,
+    /// The best first.
+    pub(super) hits: Vec<Hit>,
+}
+
+/// What ranking needs to know of a session.
+struct Facts {
+    messages: f64,
+    started_at: Timestamp,
+    automatic: bool,
+    root: i64,
+}
+
+/// A session in the first pass.
+struct Coarse {
+    session_no: i64,
+    score: f64,
+    /// How many documents have each term.
+    counts: Vec<f64>,
+    /// Documents by score, the best first.
+    documents: Vec<(i64, f64)>,
+}
+
+/// The sessions that answer, the best first.
+pub(super) fn rank(
+    connection: &Connection,
+    question: &Question,
+    candidates: &Candidates,
+    indexes: &[Index],
+    bounds: &Bounds,
+    wanted: usize,
+) -> Result<Vec<Ranked>, StoreError> {
+    let mut coarse = first_pass(question, candidates);
+    coarse.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.session_no.cmp(&a.session_no)));
+    let look_at = (wanted * CLOSELY).max(AT_LEAST);
+    let mut roots: HashSet<i64> = HashSet::new();
+    let mut chosen: Vec<(Coarse, Facts)> = Vec::new();
+    for session in coarse {
+        if chosen.len() >= look_at {
+            break;
+        }
+        if let Some(facts) = facts_of(connection, session.session_no, bounds)? {
+            chosen.push((session, facts));
+        }
+    }
+    let mean =
+        chosen.iter().map(|(_, facts)| facts.messages).sum::<f64>() / chosen.len().max(1) as f64;
+    let mut ranked = Vec::new();
+    for (session, facts) in chosen {
+        let hits = second_pass(connection, question, candidates, indexes, bounds, &session)?;
+        if hits.is_empty() {
+            continue;
+        }
+        let mut score = hits[0].score;
+        for (hit, share) in hits.iter().skip(1).zip(FOLLOWERS) {
+            score += hit.score * share;
+        }
+        let length = 1.0 - LENGTH_SHARE + LENGTH_SHARE * facts.messages / mean.max(1.0);
+        for ((count, rarity), term) in
+            session.counts.iter().zip(&candidates.rarity).zip(&question.terms)
+        {
+            score += SESSION_SHARE * rarity * term.weight * saturated(*count, length);
+        }
+        let age = bounds.now.millis_since(facts.started_at).max(0) as f64 / 86_400_000.0;
+        score *= 1.0 + FRESH * (-age / OLD_DAYS).exp();
+        ranked.push((
+            facts.root,
+            Ranked {
+                session_no: session.session_no,
+                started_at: facts.started_at,
+                score,
+                automatic: facts.automatic,
+                hits,
+            },
+        ));
+    }
+    ranked.sort_by(|(_, a), (_, b)| {
+        (a.automatic.cmp(&b.automatic))
+            .then(b.score.total_cmp(&a.score))
+            .then(b.session_no.cmp(&a.session_no))
+    });
+    // One result for a conversation, however often it was compacted into a new session.
+    ranked.retain(|(root, _)| roots.insert(*root));
+    Ok(ranked.into_iter().map(|(_, ranked)| ranked).collect())
+}
+
+/// How much this many messages with a term count, in a session of this relative length.
+fn saturated(count: f64, length: f64) -> f64 {
+    count * (1.0 + SESSION_K1) / (count + SESSION_K1 * length)
+}
+
+fn worth(question: &Question, rarity: &[f64], mask: Mask) -> f64 {
+    (0..question.terms.len())
+        .filter(|at| mask & (1 << at) != 0)
+        .map(|at| rarity[at] * question.terms[at].weight)
+        .sum()
+}
+
+fn first_pass(question: &Question, candidates: &Candidates) -> Vec<Coarse> {
+    let mut documents: Vec<(i64, Mask)> =
+        candidates.documents.iter().map(|(document, mask)| (*document, *mask)).collect();
+    documents.sort_unstable();
+    let mut sessions: BTreeMap<i64, Coarse> = BTreeMap::new();
+    for (at, (document, mask)) in documents.iter().enumerate() {
+        let session_no = document >> SEQ_BITS;
+        let near = |other: &&(i64, Mask)| {
+            other.0 >> SEQ_BITS == session_no && (other.0 - document).abs() <= NEIGHBOURS
+        };
+        let before = documents.get(..at).unwrap_or_default().iter().rev().take_while(near);
+        let after = documents.get(at + 1..).unwrap_or_default().iter().take_while(near);
+        let around = before.chain(after).fold(0, |around, (_, mask)| around | mask);
+        let score = worth(question, &candidates.rarity, *mask)
+            + NEIGHBOUR_SHARE * worth(question, &candidates.rarity, around & !mask);
+        let session = sessions.entry(session_no).or_insert_with(|| Coarse {
+            session_no,
+            score: 0.0,
+            counts: vec![0.0; question.terms.len()],
+            documents: Vec::new(),
+        });
+        for (term, count) in session.counts.iter_mut().enumerate() {
+            *count += f64::from(u8::from(mask & (1 << term) != 0));
+        }
+        session.documents.push((*document, score));
+    }
+    let mut sessions: Vec<Coarse> = sessions.into_values().collect();
+    for session in &mut sessions {
+        session.documents.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+        let all = session.counts.iter().zip(&candidates.rarity).zip(&question.terms);
+        let sum: f64 =
+            all.map(|((count, rarity), term)| rarity * term.weight * saturated(*count, 1.0)).sum();
+        session.score =
+            session.documents.first().map_or(0.0, |(_, score)| *score) + SESSION_SHARE * sum;
+    }
+    sessions
+}
+
+/// The facts of a session; None if it is not to be found.
+fn facts_of(
+    connection: &Connection,
+    session_no: i64,
+    bounds: &Bounds,
+) -> Result<Option<Facts>, StoreError> {
+    if bounds.exclude.contains(&session_no) {
+        return Ok(None);
+    }
+    let found = connection
+        .prepare_cached(
+            "SELECT message_count, started_at, source, parent_kind, hidden, id FROM sessions
+             WHERE session_no = ?1",
+        )
+        .and_then(|mut statement| {
+            statement
+                .query_row([session_no], |row| {
+                    Ok((
+                        row.get::<_, Option<i64>>(0)?.unwrap_or(0),
+                        row.get::<_, f64>(1)?,
+                        row.get::<_, String>(2)?,
+                        row.get::<_, Option<String>>(3)?,
+                        row.get::<_, bool>(4)?,
+                        row.get::<_, String>(5)?,
+                    ))
+                })
+                .optional()
+        })
+        .doing(DOING)?;
+    let Some((messages, started_at, source, parent_kind, hidden, id)) = found else {
+        return Ok(None);
+    };
+    let started_at = read::time_of(started_at);
+    let is_hidden = hidden
+        || parent_kind.as_deref() == Some("delegate")
+        || matches!(source.as_str(), "kanban" | "subagent" | "tool");
+    if (is_hidden && !bounds.hidden)
+        || bounds.after.is_some_and(|after| started_at < after)
+        || bounds.before.is_some_and(|before| started_at > before)
+    {
+        return Ok(None);
+    }
+    let root = if parent_kind.as_deref() == Some("compaction") {
+        root_of(connection, &id)?.unwrap_or(session_no)
+    } else {
+        session_no
+    };
+    Ok(Some(Facts { messages: messages as f64, started_at, automatic: source == "cron", root }))
+}
+
+/// The first session of a compaction chain.
+fn root_of(connection: &Connection, id: &str) -> Result<Option<i64>, StoreError> {
+    connection
+        .prepare_cached(
+            "WITH RECURSIVE up(id, depth) AS (
+                 SELECT ?1, 0 UNION
+                 SELECT s.parent_session_id, depth + 1 FROM up JOIN sessions s ON s.id = up.id
+                 WHERE s.parent_kind = 'compaction' AND s.parent_session_id IS NOT NULL
+                   AND depth < 100
+             )
+             SELECT s.session_no FROM up JOIN sessions s ON s.id = up.id
+             ORDER BY depth DESC LIMIT 1",
+        )
+        .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
+        .doing(DOING)
+}
+
+/// The sessions of one compaction chain, this one included.
+pub(super) fn chain_of(connection: &Connection, session: &str) -> Result<HashSet<i64>, StoreError> {
+    let mut statement = connection
+        .prepare_cached(
+            "WITH RECURSIVE chain(id) AS (
+                 SELECT ?1 UNION
+                 SELECT s.parent_session_id FROM chain JOIN sessions s ON s.id = chain.id
+                 WHERE s.parent_kind = 'compaction' AND s.parent_session_id IS NOT NULL UNION
+                 SELECT s.id FROM chain JOIN sessions s ON s.parent_session_id = chain.id
+                 WHERE s.parent_kind = 'compaction'
+             )
+             SELECT s.session_no FROM chain JOIN sessions s ON s.id = chain.id",
+        )
+        .doing(DOING)?;
+    let found = statement.query_map(params![session], |row| row.get(0)).doing(DOING)?;
+    found.collect::<Result<_, _>>().doing(DOING)
+}
+
+fn second_pass(
+    connection: &Connection,
+    question: &Question,
+    candidates: &Candidates,
+    indexes: &[Index],
+    bounds: &Bounds,
+    session: &Coarse,
+) -> Result<Vec<Hit>, StoreError> {
+    let mut hits: Vec<Hit> = Vec::new();
+    let is_current = bounds.current.contains(&session.session_no);
+    for (document, coarse) in session.documents.iter().take(bounds.depth * TRIES) {
+        if hits.len() >= bounds.depth {
+            break;
+        }
+        let seq = seq_of(*document);
+        if seq == Seq(0) {
+            if !is_current {
+                hits.push(Hit { seq, score: coarse * TITLE, title: true, row: None });
+            }
+            continue;
+        }
+        let Some((row, active, compacted)) = row_of(connection, session.session_no, seq)? else {
+            continue;
+        };
+        let shown = if is_current { compacted } else { active || compacted };
+        if !shown || !bounds.roles.contains(&row.role) {
+            continue;
+        }
+        let text: Vec<String> = indexes.iter().map(|index| text_of(&row, *index)).collect();
+        let matched = match_text(question, &candidates.rarity, &text.join("\n"));
+        let lacks = question
+            .terms
+            .iter()
+            .zip(&matched.counts)
+            .any(|(term, count)| (term.must && *count == 0.0) || (term.not && *count > 0.0));
+        if lacks || (matched.score <= 0.0 && *coarse <= 0.0) {
+            continue;
+        }
+        // What the neighbours have counts here too, and a loose match of the index at least a little.
+        let own = worth(
+            question,
+            &candidates.rarity,
+            candidates.documents.get(document).copied().unwrap_or(0),
+        );
+        let mut score = matched.score.max(own * 0.2) + (coarse - own).max(0.0);
+        score *= match row.role {
+            Role::User if question.of_person => SPEAKER,
+            Role::Assistant if question.of_model => SPEAKER,
+            _ => 1.0,
+        };
+        if row.standing == Standing::ByOp || is_summary(&row) {
+            score *= SUMMARY;
+        }
+        hits.push(Hit { seq, score, title: false, row: Some(row) });
+    }
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.seq.cmp(&b.seq)));
+    Ok(hits)
+}
+
+fn is_summary(row: &Row) -> bool {
+    row.parts
+        .iter()
+        .any(|part| part.origin == Origin::Summary && matches!(part.body, PartBody::Text { .. }))
+}
+
+/// A row with its flags.
+fn row_of(
+    connection: &Connection,
+    session_no: i64,
+    seq: Seq,
+) -> Result<Option<(Row, bool, bool)>, StoreError> {
+    let flags = connection
+        .prepare_cached("SELECT active, compacted FROM row WHERE session_no = ?1 AND seq = ?2")
+        .and_then(|mut statement| {
+            statement
+                .query_row(params![session_no, seq.0 as i64], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+        })
+        .doing(DOING)?;
+    let Some((active, compacted)) = flags else { return Ok(None) };
+    let row = rows::load_rows(connection, session_no, Some(seq))?.pop();
+    Ok(row.map(|row| (row, active, compacted)))
+}
