@@ -74,8 +74,8 @@ pub enum Event {
         name: Arc<str>,
         /// How it went.
         status: RowStatus,
-        /// Its size in bytes.
-        bytes: usize,
+        /// The result as it is stored.
+        text: Arc<str>,
         /// The row.
         row: Seq,
     },

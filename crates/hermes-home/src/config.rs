@@ -8,6 +8,7 @@ pub(crate) mod approvals;
 pub(crate) mod model;
 pub(crate) mod read;
 mod sections;
+pub(crate) mod used;
 
 use std::collections::BTreeMap;
 

@@ -194,7 +194,7 @@ fn join(problems: &[Problem]) -> String {
 
 fn suggestion(nearest: Option<&str>) -> String {
     let hint = nearest.map_or_else(
-        || "`hermes config show` lists every setting".to_owned(),
+        || "`hermes config show --json` lists every setting".to_owned(),
         |near| format!("did you mean {near}?"),
     );
     format!("\nhint: {hint}")

@@ -1,9 +1,9 @@
 //! Where requests go: the primary endpoint and the chain behind it.
 //!
 //! Invariants: a key is sent only to the endpoint that it was given for (a key of the process's
-//! environment never reaches a custom address that did not come from the environment too); an
-//! endpoint that cannot be resolved is an error with the next step, never left out silently; no
-//! value of a key appears in a description.
+//! environment never reaches a custom address that did not come from the environment too); a
+//! primary endpoint that cannot be resolved is an error with the next step, and a fallback that
+//! cannot is left out and told, never silently; no value of a key appears in a description.
 
 mod auxiliary;
 mod key;
@@ -89,7 +89,8 @@ pub struct RouteLine {
 impl fmt::Display for RouteLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(problem) = &self.problem {
-            return write!(f, "{}: unusable: {problem}", self.key);
+            let own = format!("{}: ", self.key);
+            return write!(f, "{own}unusable: {}", problem.strip_prefix(&own).unwrap_or(problem));
         }
         if self.base_url.is_empty() {
             return write!(f, "{}: {} (no language model)", self.key, self.provider);
@@ -106,25 +107,51 @@ impl fmt::Display for RouteLine {
     }
 }
 
+/// Where requests go, and what was left out of it.
+#[derive(Debug)]
+pub struct Routes {
+    /// The primary endpoint, then the fallbacks that can be used. Never empty.
+    pub chain: Vec<Route>,
+    /// The fallbacks that cannot: the setting, and why.
+    pub left_out: Vec<(String, ConfigError)>,
+}
+
 /// The primary endpoint, then the fallback chain. Settings that choose nothing give the rehearsal
 /// provider. Key commands are run.
 ///
 /// # Errors
-/// If an endpoint of the chain cannot be resolved.
-pub fn routes(config: &Config, vars: &Vars) -> Result<Vec<Route>, ConfigError> {
-    let mut chain = Vec::new();
+/// If the primary endpoint cannot be resolved.
+pub fn routes_told(config: &Config, vars: &Vars) -> Result<Routes, ConfigError> {
+    let mut routes = Routes { chain: Vec::new(), left_out: Vec::new() };
     for wish in wishes(config) {
-        match resolve(&wish, config, vars)? {
-            Resolved::Rehearsal => chain.push(Route::Rehearsal),
-            Resolved::Endpoint { mut endpoint, command } => {
-                if let Some(command) = command {
-                    endpoint.api_key = Some(key::run_command(&command, &wish.key, vars)?);
-                }
-                chain.push(Route::Endpoint(*endpoint));
-            }
+        match route(&wish, config, vars) {
+            Ok(route) => routes.chain.push(route),
+            Err(error) if routes.chain.is_empty() => return Err(error),
+            // The primary works without it.
+            Err(error) => routes.left_out.push((wish.key, error)),
         }
     }
-    Ok(chain)
+    Ok(routes)
+}
+
+/// The chain of [`routes_told`] alone.
+///
+/// # Errors
+/// If the primary endpoint cannot be resolved.
+pub fn routes(config: &Config, vars: &Vars) -> Result<Vec<Route>, ConfigError> {
+    Ok(routes_told(config, vars)?.chain)
+}
+
+fn route(wish: &Wish, config: &Config, vars: &Vars) -> Result<Route, ConfigError> {
+    Ok(match resolve(wish, config, vars)? {
+        Resolved::Rehearsal => Route::Rehearsal,
+        Resolved::Endpoint { mut endpoint, command } => {
+            if let Some(command) = command {
+                endpoint.api_key = Some(key::run_command(&command, &wish.key, vars)?);
+            }
+            Route::Endpoint(*endpoint)
+        }
+    })
 }
 
 /// The endpoint of a side task or a delegated task: what is left empty is the primary's.
@@ -148,15 +175,7 @@ pub fn route_for(
     } else if wish.model.is_empty() {
         wish.model.clone_from(&config.model.default);
     }
-    Ok(match resolve(&wish, config, vars)? {
-        Resolved::Rehearsal => Route::Rehearsal,
-        Resolved::Endpoint { mut endpoint, command } => {
-            if let Some(command) = command {
-                endpoint.api_key = Some(key::run_command(&command, &wish.key, vars)?);
-            }
-            Route::Endpoint(*endpoint)
-        }
-    })
+    route(&wish, config, vars)
 }
 
 /// The chain as `config check` shows it. Endpoints that cannot be resolved say why.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hermes_core::Refresh;
 
 use crate::config::read::{self, Kind, Setting};
-use crate::config::{Config, UnknownKey};
+use crate::config::{Config, UnknownKey, used};
 use crate::fsio::{self, Encoding, Privacy};
 use crate::load::{self, Loaded, SettingSource};
 use crate::lock::FileLock;
@@ -28,6 +28,8 @@ pub struct ShownSetting {
     pub value: Datum,
     /// Where it came from.
     pub source: SettingSource,
+    /// Whether this version reads it.
+    pub used: bool,
 }
 
 /// Every setting in force, or only those that somebody set.
@@ -43,7 +45,8 @@ pub fn show(loaded: &Loaded, only_set: bool) -> Vec<ShownSetting> {
 
 fn shown(loaded: &Loaded, setting: Setting) -> ShownSetting {
     let source = loaded.report.source(&setting.key);
-    ShownSetting { key: setting.key, value: mask(setting.value), source }
+    let used = used::takes_effect(&setting.key);
+    ShownSetting { key: setting.key, value: mask(setting.value), source, used }
 }
 
 /// One setting in force; a section gives all of its settings.
@@ -72,7 +75,7 @@ pub fn get(home: &Home, loaded: &Loaded, key: &str) -> Result<Vec<ShownSetting>,
         let source = SettingSource::File { line: node.at.line };
         let value =
             if is_secret_key(&path) { hidden(&Datum::of(node)) } else { mask(Datum::of(node)) };
-        return Ok(vec![ShownSetting { key, value, source }]);
+        return Ok(vec![ShownSetting { key, value, source, used: false }]);
     }
     Err(no_such_key(key, &settings))
 }
@@ -85,7 +88,8 @@ fn no_such_key(key: String, settings: &[Setting]) -> ConfigError {
 
 fn hidden(value: &Datum) -> Datum {
     match value {
-        Datum::Null => Datum::Null,
+        // Neither is a secret, whatever the key is called (`security.redact_secrets`).
+        Datum::Null | Datum::Bool(_) => value.clone(),
         _ => Datum::Text("[set]".to_owned()),
     }
 }
@@ -207,10 +211,17 @@ pub fn set(
     let edited = edit(&text, &path, &datum, key, &file)?;
 
     // The settings must still be understood, with this value.
-    let after_config = load::read_config(&file, &edited, loaded_vars)?;
-    let used = !after_config.unknown.iter().any(|unknown| {
+    let after_config = load::read_config(&file, &edited, loaded_vars)
+        .map_err(|error| unfit(error, &file, key, &full_key))?;
+    let unknown = after_config.unknown.iter().find(|unknown| {
         full_key == unknown.key || full_key.starts_with(&format!("{}.", unknown.key))
     });
+    let effect = match unknown {
+        Some(unknown) => Effect::Unknown(unknown),
+        None if used::takes_effect(&full_key) => Effect::Used,
+        None => Effect::NotYet,
+    };
+    let used = matches!(effect, Effect::Used);
     let changed =
         read.is_none() || Some(edited.as_str()) != read.as_ref().map(|read| read.text.as_str());
     if changed {
@@ -220,7 +231,7 @@ pub fn set(
         fsio::write_atomic(&file, bytes.as_bytes(), privacy).map_err(io_error)?;
     }
     let hidden_by = load::variable_for(&full_key, loaded_vars);
-    let (reaches_model, sentence) = reach(&full_key, used, changed);
+    let (reaches_model, sentence) = reach(&full_key, &effect, changed);
     Ok(ConfigReceipt {
         key: full_key,
         path: file,
@@ -232,6 +243,17 @@ pub fn set(
         sentence,
         hidden_by,
     })
+}
+
+/// A value that the settings do not take. Its place would be one in a file that was not written.
+fn unfit(error: ConfigError, file: &Path, key: &str, full_key: &str) -> ConfigError {
+    let ConfigError::Invalid(problems) = &error else { return error };
+    let below = format!("{full_key}.");
+    let own = |problem: &&Problem| problem.key == full_key || problem.key.starts_with(&below);
+    match problems.iter().find(own) {
+        Some(problem) => refused(file, key, problem.what.clone(), &problem.hint),
+        None => error,
+    }
 }
 
 fn edit(
@@ -375,8 +397,17 @@ fn unquote(text: &str) -> String {
     text.to_owned()
 }
 
+/// What this version does with a key.
+enum Effect<'a> {
+    Used,
+    /// It is understood, and nothing reads it.
+    NotYet,
+    /// It is none of the settings.
+    Unknown(&'a UnknownKey),
+}
+
 /// When a changed setting reaches the model.
-fn reach(key: &str, used: bool, changed: bool) -> (Refresh, String) {
+fn reach(key: &str, effect: &Effect<'_>, changed: bool) -> (Refresh, String) {
     let section = key.split('.').next().unwrap_or(key);
     let in_prompt = matches!(
         section,
@@ -403,9 +434,22 @@ fn reach(key: &str, used: bool, changed: bool) -> (Refresh, String) {
     );
     let endpoint =
         matches!(section, "model" | "providers" | "custom_providers" | "fallback_providers");
-    let (refresh, sentence) = if !used {
-        (Refresh::Never, "this version does not use the key; it is kept in the file")
-    } else if !changed {
+    let without = match effect {
+        Effect::Used => None,
+        Effect::NotYet => Some(format!("it is kept; this version does not use {key}")),
+        Effect::Unknown(unknown) if unknown.foreign => {
+            Some(format!("it is kept; this version does not use {}", unknown.key))
+        }
+        Effect::Unknown(unknown) => {
+            let near = unknown.nearest.as_ref();
+            let near = near.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+            Some(format!("it is kept; there is no setting {}{near}", unknown.key))
+        }
+    };
+    if let Some(sentence) = without {
+        return (Refresh::Never, sentence);
+    }
+    let (refresh, sentence) = if !changed {
         (Refresh::Never, "nothing changed")
     } else if in_prompt {
         (
@@ -511,6 +555,8 @@ pub fn set_env(home: &Home, name: &str, value: &str) -> Result<ConfigReceipt, Co
 pub struct Check {
     /// Keys that are not used.
     pub unknown: Vec<UnknownKey>,
+    /// Settings that somebody set and nothing in this version reads, each with where it was set.
+    pub unused: Vec<(String, SettingSource)>,
     /// Values that are written oddly, deprecated keys, lines of `.env`, settings without effect.
     pub warnings: Vec<Problem>,
     /// Values that hide others.
@@ -546,6 +592,11 @@ pub fn check(loaded: &Loaded) -> Check {
     }
     Check {
         unknown: report.unknown.clone(),
+        unused: show(loaded, true)
+            .into_iter()
+            .filter(|setting| !setting.used)
+            .map(|setting| (setting.key, setting.source))
+            .collect(),
         warnings,
         shadowed: report.shadowed.clone(),
         chain: routes::chain(config, vars),
@@ -587,6 +638,16 @@ fn doubts(config: &Config) -> Vec<Problem> {
             );
         }
     }
+    if !matches!(config.compression.on_failure.as_str(), "" | "abort" | "fallback") {
+        doubt(
+            "compression.on_failure",
+            format!(
+                "\"{}\" is neither abort nor fallback; abort is meant",
+                config.compression.on_failure
+            ),
+            "write abort or fallback",
+        );
+    }
     for (key, value) in [
         ("compression.threshold", config.compression.threshold),
         ("compression.target_ratio", config.compression.target_ratio),
@@ -601,13 +662,3 @@ fn doubts(config: &Config) -> Vec<Problem> {
     }
     out
 }
-    if !matches!(config.compression.on_failure.as_str(), "" | "abort" | "fallback") {
-        doubt(
-            "compression.on_failure",
-            format!(
-                "\"{}\" is neither abort nor fallback; abort is meant",
-                config.compression.on_failure
-            ),
-            "write abort or fallback",
-        );
-    }

@@ -7,10 +7,14 @@ use anyhow::Context as _;
 use hermes_agent::Services;
 use hermes_context::Workspace;
 use hermes_core::Env;
-use hermes_home::{Home, Loaded, Overrides, ProcessVars, SystemEnv, load, routes};
+use hermes_home::{
+    Home, Loaded, Overrides, ProcessVars, Routes, SettingSource, SystemEnv, load, routes,
+    routes_told,
+};
 use hermes_store::{OpenMode, RecoveredOutcome, SessionInfo, Store, StorePaths};
 
 use crate::cli::Talk;
+use crate::exit::{Exit, Failure};
 use crate::out;
 
 /// What commands share.
@@ -114,9 +118,14 @@ impl App {
             }
             (None, None) => current.join(self.expanded(configured)),
         };
-        let hint = "hint: give an existing folder with --cwd, or set terminal.cwd";
-        std::fs::canonicalize(&chosen)
-            .with_context(|| format!("the folder {} cannot be used; {hint}", chosen.display()))
+        std::fs::canonicalize(&chosen).map_err(|error| {
+            let text = format!(
+                "the folder {} cannot be used: {error}; hint: give an existing folder with --cwd, \
+                 or set terminal.cwd",
+                chosen.display()
+            );
+            Failure::new(Exit::Failure, text).into()
+        })
     }
 
     /// `~` at the start of a configured folder is the person's home folder.
@@ -180,7 +189,15 @@ impl App {
             Some(info) => self.config_for(loaded, info)?,
             None => loaded,
         };
-        let chain = routes(&config.config, &config.vars)?;
+        let Routes { chain, left_out } = routes_told(&config.config, &config.vars)?;
+        for (key, why) in left_out {
+            let file = config.report.config_path.display();
+            let place = match config.report.source(&key) {
+                SettingSource::File { line } => format!("{file}:{line}"),
+                _ => file.to_string(),
+            };
+            out::note(format!("warning: {place}: this fallback is left out: {why}"));
+        }
         let env = Arc::new(SystemEnv::new(&config.config.timezone));
         let (home, vars) = (self.home.clone(), Arc::new(self.vars.clone()));
         Ok(Services::new(home, Arc::new(config.config), store, env, vars, &chain)?)

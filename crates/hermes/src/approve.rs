@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 
 use hermes_tools::{ApprovalRequest, Approver, Decision, DenyAll};
 
-use crate::out::Paint;
+use crate::out::{Paint, visible};
+use crate::progress::Question;
 
 /// The approver for this process: the person where there is one at a terminal.
 pub fn approver() -> Arc<dyn Approver> {
@@ -41,6 +42,7 @@ impl Approver for AtTerminal {
                 // Nobody waits for the answer once the turn was stopped.
                 drop(send.send(answer));
             });
+            let _question = Question::begin();
             let _asking = Asking { given_up, thread: Some(thread) };
             match receive.await {
                 Ok(Ok(line)) => decide(&line),
@@ -58,24 +60,10 @@ fn question(request: &ApprovalRequest) -> String {
     format!(
         "\n{} in {}\n  {}\n{}\n[o]nce, for this [s]ession, [d]eny: ",
         paint.bold("Run this command?"),
-        request.cwd.display(),
-        visible(&request.command).replace('\n', "\n  "),
+        visible(&request.cwd.display().to_string()),
+        visible(&request.shown()).replace('\n', "\n  "),
         paint.dim(&visible(&request.reason)),
     )
-}
-
-/// The text with control characters shown, so that a command cannot repaint the question.
-fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        let turns_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if (c.is_control() && c != '\n') || turns_direction {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
 }
 
 /// A question that waits for its answer. Dropped, it stops to listen before anything else does.
@@ -179,7 +167,12 @@ mod tests {
 
     #[test]
     fn a_command_cannot_repaint_its_question() {
-        assert_eq!(visible("rm x\u{1b}[2K\rls\n\tok"), "rm x\\u{1b}[2K\\rls\n\\tok");
-        assert_eq!(visible("ls \u{202e}x"), "ls \\u{202e}x");
+        let question = question(&ApprovalRequest {
+            command: "rm x\u{1b}[2K\rls\n\tok".to_owned(),
+            cwd: "/work\u{202e}".into(),
+            reason: "why\u{9b}".to_owned(),
+        });
+        assert!(question.contains("rm x\\u{1b}[2K\\u{d}ls\n  \tok"), "{question}");
+        assert!(question.contains("/work\\u{202e}") && question.contains("why\\u{9b}"));
     }
 }

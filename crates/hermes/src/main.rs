@@ -7,8 +7,10 @@ mod cli;
 mod commands;
 mod exit;
 mod out;
+mod progress;
 mod render;
 mod repl;
+mod said;
 
 use std::process::ExitCode;
 

@@ -1,17 +1,30 @@
 //! What people and scripts read: errors, tables, JSON. The only place that writes to stdout.
+//!
+//! Invariant: no text of a model, a tool or a file steers the terminal. Control and direction
+//! characters are shown escaped there, whatever they came in; in a pipe every byte stays.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
-/// Prints `text` to stdout as it stands.
+use crate::progress;
+
+/// Prints `text` to stdout: to a terminal harmless, else as it stands.
 ///
 /// # Errors
 /// If stdout is closed.
 pub fn raw(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    let bytes = text.as_ref();
+    progress::step_aside();
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_ref())?;
+    if stdout.is_terminal() {
+        let text = String::from_utf8_lossy(bytes);
+        stdout.write_all(harmless(&text, Paint::stdout()).as_bytes())?;
+    } else {
+        stdout.write_all(bytes)?;
+    }
     stdout.flush()?;
     Ok(())
 }
@@ -54,8 +67,13 @@ pub fn table(head: &[&str], rows: Vec<Vec<String>>, empty: &str) -> anyhow::Resu
 
 /// Says something to the person beside the answer.
 pub fn note(text: impl AsRef<str>) {
+    progress::step_aside();
+    let text = text.as_ref();
+    let mut stderr = io::stderr().lock();
+    let text =
+        if stderr.is_terminal() { harmless(text, Paint::stderr()) } else { Cow::Borrowed(text) };
     // Nobody is left to tell when stderr is closed.
-    drop(writeln!(io::stderr(), "{}", text.as_ref()));
+    drop(writeln!(stderr, "{text}"));
 }
 
 /// Prints an error with its causes and its hint on a line of its own.
@@ -83,6 +101,55 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     })
 }
+
+/// `text` with what would steer a terminal shown instead: control characters but for line ends and
+/// tabs, and the characters that turn the direction of writing. Looks at one character at a time,
+/// so that no sequence gets through in pieces.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.replace("\r\n", "\n").chars() {
+        if steers(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn steers(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// [`visible`], but for the colours that [`Paint`] itself puts in.
+fn harmless(text: &str, paint: Paint) -> Cow<'_, str> {
+    if !paint.is_on() || !text.contains('\x1b') {
+        return visible(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        shown.push_str(&visible(&rest[..at]));
+        rest = &rest[at..];
+        let ours = CODES.iter().find_map(|code| {
+            let behind = rest.strip_prefix("\x1b[")?.strip_prefix(code)?;
+            behind.starts_with('m').then_some(3 + code.len())
+        });
+        let end = ours.unwrap_or(1);
+        let part = &rest[..end];
+        shown.push_str(&if ours.is_some() { Cow::Borrowed(part) } else { visible(part) });
+        rest = &rest[end..];
+    }
+    shown.push_str(&visible(rest));
+    Cow::Owned(shown)
+}
+
+/// Every code that [`Paint`] uses, and the one that ends them.
+const CODES: &[&str] = &["0", "1", "2", "31", "32", "33"];
 
 /// Colours for one stream: off in a pipe and under `NO_COLOR`.
 #[derive(Clone, Copy, Debug)]
@@ -148,5 +215,31 @@ pub fn ellipsis(text: &str, width: usize) -> String {
             format!("{kept}…")
         }
         None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_steer_a_terminal_is_shown_and_everything_else_stays() {
+        for (text, expected) in [
+            ("plain\n\ttext äöü 漢", "plain\n\ttext äöü 漢"),
+            ("\u{1b}]52;c;aGk=\u{7}", "\\u{1b}]52;c;aGk=\\u{7}"),
+            ("one\r\ntwo\rthree", "one\ntwo\\rthree"),
+            ("c1 \u{9b}2J del \u{7f}", "c1 \\u{9b}2J del \\u{7f}"),
+            ("ab\u{202e}cd\u{2066}", "ab\\u{202e}cd\\u{2066}"),
+        ] {
+            assert_eq!(visible(text), expected);
+        }
+    }
+
+    #[test]
+    fn our_own_colours_pass_and_no_other_sequence_does() {
+        let text = format!("{} \x1b[2J\x1b[8mx\x1b[1;1H\x1b", Paint(true).red("bad"));
+        let shown = "\x1b[31mbad\x1b[0m \\u{1b}[2J\\u{1b}[8mx\\u{1b}[1;1H\\u{1b}";
+        assert_eq!(harmless(&text, Paint(true)), shown);
+        assert!(!harmless(&text, Paint(false)).contains('\x1b'));
     }
 }

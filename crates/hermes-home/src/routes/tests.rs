@@ -124,10 +124,20 @@ fn what_is_missing_is_said_with_the_next_step() {
         "model: {default: m, base_url: 'http://x/v1', api_mode: anthropic_messages}\n",
         "not supported",
     );
-    check(
-        "model: {default: m, provider: ollama}\nfallback_providers: [{provider: ollama}]\n",
-        "fallback_providers.0",
-    );
+}
+
+#[test]
+fn a_fallback_that_cannot_be_used_is_left_out_and_named_while_the_primary_is_used() {
+    let yaml = "model: {default: m, provider: ollama}\nfallback_providers: [{provider: ollama}, {provider: nowhere, model: x}, {provider: ollama, model: y}, {base_url: 'http://127.0.0.1:9/v1', model: z, api_key_command: 'exit 1'}]\n";
+    let vars = Vars::default();
+    let config = crate::load::read_config(Path::new("c"), yaml, &vars).unwrap().config;
+    let told = routes_told(&config, &vars).unwrap();
+    assert_eq!(told.chain.len(), 2);
+    let keys: Vec<&str> = told.left_out.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["fallback_providers.0", "fallback_providers.1", "fallback_providers.3"]);
+    assert!(told.left_out[1].1.to_string().contains("nowhere"));
+    let lines: Vec<String> = chain(&config, &vars).iter().map(ToString::to_string).collect();
+    assert!(lines[2].starts_with("fallback_providers.1: unusable: there is no provider"));
 }
 
 #[test]
@@ -141,8 +151,7 @@ fn the_chain_is_described_without_secrets_and_without_running_commands() {
         "model: m at https://u:[redacted]@h/v1 (custom), key: the command in model.api_key_command"
     );
     assert!(
-        lines[1].starts_with("fallback_providers.1: unusable")
-            || lines[1].contains("no provider \"nowhere\"")
+        lines[1].starts_with("fallback_providers.0: unusable: there is no provider \"nowhere\"")
     );
     assert_eq!(
         lines[2],

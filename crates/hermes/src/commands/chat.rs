@@ -1,6 +1,6 @@
 //! `hermes`, `hermes chat` and `hermes -z`: a conversation, or one thing said in it.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::cli::Chat;
 use crate::exit::{Exit, Failure};
 use crate::render::{Screen, Show};
-use crate::{approve, out, repl};
+use crate::{approve, out, repl, said};
 
 /// `hermes` without a command.
 ///
@@ -22,7 +22,7 @@ use crate::{approve, out, repl};
 /// If the conversation cannot be held.
 pub fn talk(app: &App) -> anyhow::Result<Exit> {
     match &app.talk.oneshot {
-        Some(text) => once(app, &said(text)?, Vec::new(), Answer::Quiet),
+        Some(text) => once(app, &said::message(text)?, Vec::new(), Answer::Quiet),
         None => chat(app, Chat::default()),
     }
 }
@@ -39,9 +39,9 @@ pub fn chat(app: &App, flags: Chat) -> anyhow::Result<Exit> {
     };
     let images = flags.image.iter().map(|path| image(path)).collect::<Result<Vec<_>, _>>()?;
     match &flags.query {
-        Some(text) => once(app, &said(text)?, images, form),
+        Some(text) => once(app, &said::message(text)?, images, form),
         // Piped text is one message.
-        None if !io::stdin().is_terminal() => once(app, &said("-")?, images, form),
+        None if !io::stdin().is_terminal() => once(app, &said::piped()?, images, form),
         None if form == Answer::Json => Err(Failure::new(
             Exit::Usage,
             "--json needs a message; hint: give one with -q TEXT, or pipe it in",
@@ -75,13 +75,17 @@ struct TurnJson<'a> {
 fn once(app: &App, text: &str, images: Vec<Image>, form: Answer) -> anyhow::Result<Exit> {
     let (services, mut conversation) = open(app)?;
     if conversation.model().provider == "rehearsal" {
-        out::note(
+        let chosen = services.config.model.provider.trim().eq_ignore_ascii_case("rehearsal");
+        out::note(if chosen {
+            "note: this is the rehearsal provider, as chosen; it is no language model"
+        } else {
             "note: no provider is configured; this is the rehearsal provider, which is no \
-             language model (hint: `hermes setup`)",
-        );
+             language model (hint: `hermes setup`)"
+        });
     }
     let show = if form == Answer::Streamed { Show::Everything } else { Show::AnswerOnly };
-    let screen = Screen::new(show, services.config.display.show_reasoning);
+    let screen =
+        Screen::new(show, services.config.display.show_reasoning, &conversation.model().model);
     let cancel = Cancel::default();
     let input = UserInput { images, ..UserInput::text(text) };
     let report = runtime()?.block_on(async {
@@ -189,17 +193,6 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
         .context("the asynchronous runtime did not start")
 }
 
-/// The text itself, or standard input for "-".
-fn said(text: &str) -> anyhow::Result<String> {
-    if text != "-" {
-        return Ok(text.to_owned());
-    }
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes).context("standard input cannot be read")?;
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
-}
-
 /// First bytes and media type of the images that chat-completions endpoints take.
 const IMAGE_TYPES: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -209,8 +202,12 @@ const IMAGE_TYPES: &[(&[u8], &str)] = &[
 ];
 
 fn image(path: &Path) -> anyhow::Result<Image> {
-    let bytes =
-        std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::new(
+            Exit::Usage,
+            format!("--image {} cannot be read: {error}; hint: check the path", path.display()),
+        )
+    })?;
     let media_type = IMAGE_TYPES
         .iter()
         .find(|(magic, _)| bytes.starts_with(magic))
@@ -218,7 +215,11 @@ fn image(path: &Path) -> anyhow::Result<Image> {
         .ok_or_else(|| {
             Failure::new(
                 Exit::Usage,
-                format!("{} is no PNG, JPEG, GIF or WebP image", path.display()),
+                format!(
+                    "--image {} is no PNG, JPEG, GIF or WebP image; hint: convert it, or name its \
+                     path in the message",
+                    path.display()
+                ),
             )
         })?;
     Ok(Image { media_type, bytes })

@@ -165,7 +165,11 @@ impl Repl<'_> {
 
     /// One turn. Ctrl-C stops it; what was said is kept.
     fn say(&mut self, input: UserInput) -> anyhow::Result<Next> {
-        let screen = Screen::new(Show::Everything, self.services.config.display.show_reasoning);
+        let screen = Screen::new(
+            Show::Everything,
+            self.services.config.display.show_reasoning,
+            &self.conversation.model().model,
+        );
         let cancel = Cancel::default();
         let running = self.interrupts.during(cancel.clone());
         let turn = self.conversation.turn(&self.services, input, &screen, &cancel);
