@@ -259,6 +259,7 @@ fn secrets(source: &Source, info: &SessionInfo, confidential: Confidential<'_>) 
     for text in source.texts().chain(info.title.as_deref()) {
         secrets.learn(text);
     }
+    secrets.learn_lone_names(source.turns.iter().map(|turn| turn.text.as_str()));
     secrets
 }
 

@@ -24,6 +24,9 @@ use crate::{HandoffError, lane};
 
 /// How long the folder's lock is waited for. It is held for a few file operations.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// How long a build waits for another's lock: a child process that is being started holds its
+/// parent's open files for a moment, so one look is not enough to call a lane busy.
+const BUILD_WAIT: Duration = Duration::from_millis(100);
 /// Bytes that are read of a file.
 const READ_LIMIT: u64 = 1 << 20;
 /// Milliseconds for which a capsule waits.
@@ -92,7 +95,7 @@ impl Handoffs {
     pub fn is_building(&self, lane: &Lane) -> bool {
         [false, true].into_iter().any(|confidential| {
             let path = self.build_lock_path(&lane::stem(lane, confidential));
-            path.exists() && FileLock::acquire(&path, Duration::ZERO).is_err()
+            path.exists() && FileLock::acquire(&path, BUILD_WAIT).is_err()
         })
     }
 
@@ -122,7 +125,7 @@ impl Handoffs {
     pub(crate) fn begin(&self, stem: &str) -> Result<Option<FileLock>, HandoffError> {
         self.ensure_folder()?;
         let path = self.build_lock_path(stem);
-        match FileLock::acquire(&path, Duration::ZERO) {
+        match FileLock::acquire(&path, BUILD_WAIT) {
             Ok(lock) => Ok(Some(lock)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(HandoffError::io(path)(error)),

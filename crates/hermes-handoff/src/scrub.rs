@@ -10,7 +10,7 @@ use hermes_compaction::identifiers::{Shape, identifiers};
 mod find;
 mod names;
 
-pub use names::declared_names;
+pub use names::{declared_names, lone_names};
 
 /// What a session holds that must not get out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,9 +52,23 @@ impl Secrets {
             }
         }
         for (kind, range) in find::all(&text) {
-            if kind != find::Kind::Street {
+            if kind == find::Kind::Street {
+                // A street may be named without its number later.
+                let named = text[range].split(|c: char| !c.is_alphabetic());
+                for word in named.filter(|word| word.starts_with(char::is_uppercase)) {
+                    self.add_value(word);
+                }
+            } else {
                 self.add_value(&text[range]);
             }
+        }
+    }
+
+    /// Adds words that may be names although nothing introduces them: those that stand inside a
+    /// sentence with a capital and never without. Not in a language that writes its nouns so.
+    pub fn learn_lone_names<'t>(&mut self, texts: impl Iterator<Item = &'t str>) {
+        for name in names::lone_names(texts) {
+            self.add_name(&name);
         }
     }
 
@@ -69,7 +83,7 @@ impl Secrets {
 
     fn add_value(&mut self, value: &str) {
         let value = value.trim();
-        if value.chars().count() < 4 {
+        if value.chars().count() < 4 || names::is_mark(&value.to_lowercase()) {
             return;
         }
         self.values.insert(value.to_lowercase());
@@ -82,6 +96,7 @@ impl Secrets {
                 && ending.len() <= 5
                 && !value.contains('@')
                 && !stem.bytes().all(|b| b.is_ascii_digit())
+                && !names::is_mark(&stem.to_lowercase())
             {
                 self.values.insert(stem.to_lowercase());
             }

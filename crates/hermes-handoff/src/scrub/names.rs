@@ -66,6 +66,33 @@ pub fn declared_names(text: &str) -> Vec<String> {
     names.into_iter().collect()
 }
 
+/// In a language that writes all nouns with a capital, more of the words inside sentences have one,
+/// in percent.
+const NOUNS_HAVE_CAPITALS: usize = 14;
+
+/// Capitalised words inside sentences that never occur in small letters; none if the texts are in a
+/// language that writes its nouns so.
+pub fn lone_names<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+    let mut capital: BTreeSet<String> = BTreeSet::new();
+    let mut small: BTreeSet<String> = BTreeSet::new();
+    let (mut all, mut capitals) = (0, 0);
+    for line in texts.flat_map(str::lines) {
+        for word in words(line).iter().filter(|word| !word.opens) {
+            all += 1;
+            if word.text.starts_with(char::is_lowercase) {
+                small.insert(word.text.to_lowercase());
+            } else if word.text.chars().count() > 2 && looks_like_a_name(word.text) {
+                capitals += 1;
+                capital.insert(word.text.to_owned());
+            }
+        }
+    }
+    if capitals * 100 > all * NOUNS_HAVE_CAPITALS && all > 200 {
+        return Vec::new();
+    }
+    capital.into_iter().filter(|word| !small.contains(&word.to_lowercase())).collect()
+}
+
 /// Adds the run of capitalised words that begins at `at`, if it has at least `fewest`.
 fn take_run(words: &[Word<'_>], at: usize, fewest: usize, names: &mut BTreeSet<String>) {
     let run: Vec<&str> = words[at..]
@@ -226,7 +253,7 @@ fn joined(text: &str) -> String {
 const MARK: &str = "[name]";
 
 /// Words of the marks themselves, which would be taken out of themselves for ever.
-fn is_mark(word: &str) -> bool {
+pub(super) fn is_mark(word: &str) -> bool {
     matches!(
         word,
         "name"

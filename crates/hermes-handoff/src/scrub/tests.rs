@@ -56,6 +56,17 @@ fn what_the_session_holds_goes_even_without_its_shape() {
 }
 
 #[test]
+fn a_name_that_nothing_introduces_goes_and_a_mark_is_no_value() {
+    let mut secrets = Secrets::default();
+    let said =
+        "Please ask Marguerite whether the house in Baker Street 12 is sold; see number.txt.";
+    secrets.learn(said);
+    secrets.learn_lone_names([said].into_iter());
+    let out = scrubbed("Asked marguerite about the Baker house; the number is [number].", &secrets);
+    assert_eq!(out, "Asked [name] about the [removed] house; the number is [number].");
+}
+
+#[test]
 fn check_digits_are_those_of_the_standards() {
     assert!(find::luhn(&[4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]));
     assert!(!find::luhn(&[4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]));
