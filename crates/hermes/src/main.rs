@@ -6,6 +6,7 @@ mod approve;
 mod cli;
 mod commands;
 mod exit;
+mod hint;
 mod out;
 mod progress;
 mod render;

@@ -78,19 +78,7 @@ pub fn note(text: impl AsRef<str>) {
 
 /// Prints an error with its causes and its hint on a line of its own.
 pub fn error(error: &anyhow::Error) {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        // Transparent wrappers repeat their cause.
-        if text.ends_with(&cause) {
-            continue;
-        }
-        if !text.is_empty() {
-            text.push_str(": ");
-        }
-        text.push_str(&cause);
-    }
-    note(format!("error: {}", text.replace("; hint: ", "\nhint: ")));
+    note(format!("error: {}", crate::hint::told(error)));
 }
 
 /// Whether the reader of our output went away, which is no failure of ours.

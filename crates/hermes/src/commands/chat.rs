@@ -211,6 +211,8 @@ fn image(path: &Path) -> anyhow::Result<Image> {
     let media_type = IMAGE_TYPES
         .iter()
         .find(|(magic, _)| bytes.starts_with(magic))
+        // Sound and video come in the same container.
+        .filter(|(magic, _)| *magic != b"RIFF" || bytes.get(8..12) == Some(b"WEBP"))
         .map(|(_, media_type)| (*media_type).to_owned())
         .ok_or_else(|| {
             Failure::new(

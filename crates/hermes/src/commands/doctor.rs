@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
+use crate::hint;
 use crate::out::{self, Paint};
 
 /// How long all endpoints together may take to take a connection.
@@ -53,11 +54,8 @@ impl Report {
     /// Adds a check; a hint at the end of the text becomes the check's own.
     fn add(&mut self, id: &'static str, status: Status, text: impl Into<String>) {
         let text = text.into();
-        let (text, hint) = match text.split_once("\nhint: ").or_else(|| text.split_once("; hint: "))
-        {
-            Some((text, hint)) => (text.to_owned(), Some(hint.to_owned())),
-            None => (text, None),
-        };
+        let (text, hint) = hint::split(&text);
+        let (text, hint) = (text.to_owned(), hint.map(str::to_owned));
         self.checks.push(Finding { id, status, text, hint });
     }
 }
