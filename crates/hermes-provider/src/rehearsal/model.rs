@@ -87,6 +87,14 @@ impl<'a> Asked<'a> {
         self.messages.iter().all(|said| said.calls.is_empty() || said.has_reasoning)
     }
 
+    /// Whether the person asks for a miss of the simulated cache: a prefix may be lost under an
+    /// unchanged prompt.
+    pub(super) fn forgets(&self) -> bool {
+        let last = self.messages.iter().rev().find(|said| said.role == "user");
+        last.is_some_and(|said| after(&said.text, "forget your cache").is_some())
+            && self.messages.last().is_some_and(|said| said.role == "user")
+    }
+
     /// What a strict provider would refuse, in its words.
     pub(super) fn refusal(&self) -> Option<String> {
         if self.messages.is_empty() {

@@ -210,7 +210,7 @@ async fn chat(stream: &mut TcpStream, body: &[u8], shared: &Shared) -> std::io::
     };
     let asked = Asked::read(&parsed.value);
     let entry = lock(&shared.script).next(|| asked.has_reasoning());
-    let miss = entry.as_ref().is_some_and(|entry| entry.cache_miss);
+    let miss = asked.forgets() || entry.as_ref().is_some_and(|entry| entry.cache_miss);
     let cached = lock(&shared.cache).look_up(asked.prompt_parts(), miss);
     let counts = Counts { prompt: tokens(asked.prompt_bytes()), cached };
     if let Some(entry) = entry {
