@@ -82,6 +82,12 @@ fn main() {
     let filler = "The page describes the layout of the harbour and the ships that call there. ";
     for seq in 1..=MESSAGES {
         let mut text = filler.repeat(6);
+        if seq % 40 == 27 {
+            // Without a word that marks it as worth keeping.
+            let value = format!("Q{}-{}", seq, 7_000 + seq * 13);
+            text = format!("{filler}The locker in wing {seq} opens with {value}. {filler}");
+            planted.push(value);
+        }
         if seq % 40 == 7 {
             let value = format!("K-{}", 10_000 + seq * 37);
             text = format!("We decided to file the {seq}. report under {value}. {text}");

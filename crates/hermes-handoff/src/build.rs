@@ -82,6 +82,8 @@ struct Opened {
     lane: Option<Lane>,
     stem: Option<String>,
     previous: Option<Body>,
+    /// Whether that one is about this session too: then it holds nothing that its rows do not.
+    previous_is_own: bool,
     limits: Limits,
     secrets: Secrets,
 }
@@ -159,12 +161,14 @@ fn open(handoffs: &Handoffs, build: &Build<'_>) -> Result<Opened, Box<BuildResul
     let lane = build.lane.or(source.lane.as_ref()).cloned();
     let stem = lane.as_ref().map(|lane| lane::stem(lane, confidential));
     let previous = lane.as_ref().and_then(|lane| handoffs.previous(lane, confidential));
+    let previous_is_own = previous.as_ref().is_some_and(|(_, about)| about == build.session);
+    let previous = previous.map(|(body, _)| body);
     let limits = if confidential { CONFIDENTIAL } else { ORDINARY };
     let secrets = match build.confidential {
         Some(confidential) => secrets(&source, &info, confidential),
         None => Secrets::default(),
     };
-    let opened = Opened { source, lane, stem, previous, limits, secrets };
+    let opened = Opened { source, lane, stem, previous, previous_is_own, limits, secrets };
     let fail = |status, reason: &str| ended(build, Some(&opened), status, Some(reason));
     if let Some(why) = not_handed_over(&info) {
         return Err(fail(Status::Refused, why));
@@ -201,7 +205,11 @@ fn ordinary(build: &Build<'_>, opened: &Opened, answer: Result<Written, WriterEr
             Made { body, verdict, writer, fault: None }
         }
         Err(error) => Made {
-            body: deterministic::body(&opened.source, previous, opened.limits),
+            body: deterministic::body(
+                &opened.source,
+                previous.filter(|_| !opened.previous_is_own),
+                opened.limits,
+            ),
             verdict: Verdict::default(),
             writer: "deterministic".to_owned(),
             fault: Some((error.fault, reason(build, &error))),

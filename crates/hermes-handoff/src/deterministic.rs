@@ -163,8 +163,11 @@ fn next(asked: &[Request], lines: &mut Vec<Line>) {
 /// What the capsule before decided and left open. Its row numbers are another session's.
 fn carried(previous: Option<&Body>, lines: &mut Vec<Line>) {
     let Some(previous) = previous else { return };
-    for (section, rank) in [(Section::Decisions, 5), (Section::Next, 7), (Section::Pointers, 8)] {
-        for line in previous.get(section).lines().filter(|line| line.trim().len() > 3) {
+    for (section, rank, most) in
+        [(Section::Decisions, 5, 10), (Section::Next, 7, 6), (Section::Pointers, 8, 6)]
+    {
+        let lines_before = previous.get(section).lines().filter(|line| line.trim().len() > 3);
+        for line in lines_before.take(most) {
             let (text, _) = references::keep(line, |_| false);
             let text = text.trim_start_matches(['-', ' ']).trim();
             let text = text.trim_start_matches(CARRIED.trim_start_matches("- "));

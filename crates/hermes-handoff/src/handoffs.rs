@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_core::{Digest, Env, Lane};
+use hermes_core::{Digest, Env, Lane, SessionId};
 use hermes_home::FileLock;
 use hermes_home::fsio::{self, Privacy};
 use hermes_store::{CapsuleRecord, CapsuleState, Store};
@@ -234,12 +234,16 @@ impl Handoffs {
         }
     }
 
-    /// The sections of the lane's last capsule, whatever became of it, as far as its file is there.
-    pub(crate) fn previous(&self, lane: &Lane, confidential: bool) -> Option<Body> {
+    /// The sections of the lane's last capsule, whatever became of it, as far as its file is there,
+    /// and the session it is about.
+    pub(crate) fn previous(&self, lane: &Lane, confidential: bool) -> Option<(Body, SessionId)> {
         let path = self.capsule_file(&lane::stem(lane, confidential));
         let text = fsio::read_text(&path, READ_LIMIT).ok()?.text;
         let read = section::read(&text);
-        (read.is_whole() && read.body.content_chars() > 0).then_some(read.body)
+        let newest = self.store.capsules(None).ok()?.into_iter().find(|record| {
+            record.lane.as_ref() == Some(lane) && record.confidential == confidential
+        })?;
+        (read.is_whole() && read.body.content_chars() > 0).then_some((read.body, newest.session))
     }
 
     /// Settles a pending capsule as no longer wanted and removes its files. Returns whether it was

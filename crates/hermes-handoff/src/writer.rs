@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 
+use hermes_core::ErrorClass;
 use serde::{Deserialize, Serialize};
 
 /// What is asked of a writer.
@@ -126,6 +127,26 @@ pub struct WriterError {
 }
 
 impl WriterError {
+    /// From what the auxiliary client knows of a failed call.
+    pub fn of_class(
+        class: ErrorClass,
+        http_status: Option<u16>,
+        detail: impl Into<String>,
+    ) -> Self {
+        let fault = match (http_status, class) {
+            (Some(402), _) | (_, ErrorClass::Quota) => WriterFault::PaymentRequired,
+            (_, ErrorClass::Auth) => WriterFault::Unauthorized,
+            (_, ErrorClass::RateLimit) => WriterFault::RateLimited,
+            (_, ErrorClass::Timeout) => WriterFault::Timeout,
+            (_, ErrorClass::Connect | ErrorClass::Disconnected) => WriterFault::ConnectionLost,
+            (_, ErrorClass::ContentFilter) => WriterFault::Refused,
+            (_, ErrorClass::Malformed) => WriterFault::Empty,
+            (_, ErrorClass::OutputOverflow) => WriterFault::CutOff,
+            _ => WriterFault::Other,
+        };
+        Self { fault, detail: detail.into() }
+    }
+
     /// A fault of which no more is known.
     pub const fn bare(fault: WriterFault) -> Self {
         Self { fault, detail: String::new() }

@@ -276,3 +276,26 @@ fn secrets_reach_neither_the_writer_nor_the_file() {
     assert!(!writer.asked.lock().unwrap()[0].user.contains(secret));
     assert!(!text(&result).contains(secret));
 }
+
+#[test]
+fn without_a_model_the_capsule_before_is_carried_over_once_and_only_from_another_session() {
+    let world = World::new();
+    let (store, handoffs) = (world.store(), world.handoffs());
+    let down = || {
+        let fault = hermes_handoff::writer::WriterFault::Timeout;
+        failing(hermes_handoff::writer::WriterError::bare(fault))
+    };
+    let one = talked(&store, "one", &["We decided to use SQLite.", "Noted.", "Go on.", "Yes."]);
+    let first = text(&built(&handoffs, &one, &down()));
+    let again = text(&built(&handoffs, &one, &down()));
+    assert_eq!(read(&again).body, read(&first).body, "its own rows say all of it");
+    let said = ["Now the web pages, please.", "Begun.", "Blue, not green.", "Blue it is."];
+    let two = talked(&store, "two", &said);
+    let second = text(&built(&handoffs, &two, &down()));
+    let carried = "- From the capsule before: person: We decided to use SQLite.\n";
+    assert!(second.contains(carried), "{second}");
+    let three = talked(&store, "three", &said);
+    let third = text(&built(&handoffs, &three, &down()));
+    assert!(third.contains(carried), "{third}");
+    assert!(!third.contains("before: From the capsule before"), "{third}");
+}
