@@ -221,6 +221,32 @@ impl Plugins {
         self.0.discover(true)
     }
 
+    /// The interpreter that Python plugins run with.
+    ///
+    /// # Errors
+    /// If there is none that is new enough.
+    pub fn interpreter(&self) -> Result<python::Interpreter, python::PythonError> {
+        self.0.interpreter()
+    }
+
+    /// A look at a plugin's files, for the person who is to consent.
+    pub fn scan(&self, found: &Found) -> crate::scan::ScanReport {
+        if let Some(folder) = &found.folder {
+            return crate::scan::scan(folder);
+        }
+        let module = found.entry_point.as_deref().and_then(|value| value.split([':', '.']).next());
+        let file = module.zip(self.0.interpreter().ok()).and_then(|(module, interpreter)| {
+            discover::module_file(&self.0.site(&interpreter), module)
+        });
+        match file {
+            Some(file) if file.ends_with("__init__.py") => {
+                crate::scan::scan(file.parent().unwrap_or(&file))
+            }
+            Some(file) => crate::scan::scan(&file),
+            None => crate::scan::ScanReport::default(),
+        }
+    }
+
     /// Whether any plugin, shell hook or webhook is enabled.
     pub fn any(&self) -> bool {
         self.0.any()
@@ -954,6 +980,7 @@ async fn serve(
         "llm.complete" => {
             let model_call = ModelCall {
                 plugin: text(&params, "plugin"),
+                auxiliary: params.get("auxiliary").and_then(Value::as_bool).unwrap_or(false),
                 messages: params.get("messages").cloned().unwrap_or_default(),
                 options: params.get("options").cloned().unwrap_or_default(),
                 call,

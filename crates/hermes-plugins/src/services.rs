@@ -19,6 +19,8 @@ pub struct ModelCall {
     pub plugin: String,
     /// The call that asked.
     pub call: CallContext,
+    /// Whether it came through `agent.auxiliary_client`, which the original does not gate.
+    pub auxiliary: bool,
     /// Messages, as `[{"role", "content"}]`.
     pub messages: Value,
     /// Everything else that was given: `provider`, `model`, `temperature`, `max_tokens`,

@@ -1,6 +1,7 @@
 //! The whole of it through the real Python process.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod conformance;
 mod delivery;
 mod failure;
 mod hooks;
