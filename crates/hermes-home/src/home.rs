@@ -27,7 +27,7 @@ fn readable(vars: impl Iterator<Item = (OsString, OsString)>) -> ProcessVars {
 }
 
 /// SQLite's `application_id` of our own stores: the letters `HRS1`.
-pub const STORE_APPLICATION_ID: u32 = 0x4852_5331;
+pub const STORE_APPLICATION_ID: u32 = 0x4852_4d53;
 
 /// A home folder and the profile that it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
