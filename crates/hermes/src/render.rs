@@ -188,9 +188,8 @@ fn finished(name: &str, status: RowStatus, text: &str) -> String {
     let ended = ["exit code ", "ended", "timed out "].iter().any(|start| first.starts_with(start));
     let told = match (last, status) {
         (Some(last), _) if ended => format!("{first}; {last}"),
-        (None, _) => first.to_owned(),
-        (_, RowStatus::Complete) => format!("{} bytes", text.len()),
-        (_, RowStatus::Failed | RowStatus::Interrupted) => first.to_owned(),
+        (Some(_), RowStatus::Complete) => format!("{} bytes", text.len()),
+        _ => first.to_owned(),
     };
     let told = told.split("; hint: ").next().unwrap_or(&told);
     let told = told.replacen("the person said no", "you said no", 1);

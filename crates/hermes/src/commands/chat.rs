@@ -23,7 +23,7 @@ use crate::{approve, out, repl, said};
 pub fn talk(app: &App) -> anyhow::Result<Exit> {
     match &app.talk.oneshot {
         Some(text) => once(app, &said::message(text)?, Vec::new(), Answer::Quiet),
-        None => chat(app, Chat::default()),
+        None => chat(app, &Chat::default()),
     }
 }
 
@@ -31,7 +31,7 @@ pub fn talk(app: &App) -> anyhow::Result<Exit> {
 ///
 /// # Errors
 /// If the conversation cannot be held.
-pub fn chat(app: &App, flags: Chat) -> anyhow::Result<Exit> {
+pub fn chat(app: &App, flags: &Chat) -> anyhow::Result<Exit> {
     let form = match (flags.json, flags.quiet) {
         (true, _) => Answer::Json,
         (false, true) => Answer::Quiet,

@@ -28,7 +28,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     let app = |talk| App::new(talk);
     match command {
         None => chat::talk(&app(talk)?),
-        Some(Command::Chat(flags)) => chat::chat(&app(talk)?, flags),
+        Some(Command::Chat(flags)) => chat::chat(&app(talk)?, &flags),
         Some(Command::Tour { keep }) => tour::run(keep),
         Some(Command::Setup(flags)) => setup::run(&app(talk)?, &flags),
         Some(Command::Sessions(command)) => sessions::run(&app(talk)?, command),

@@ -57,7 +57,7 @@ fn the_banner_says_where_it_works_with_what_and_what_was_loaded_and_left_out() {
     hermes VERSION session SESSION
       folder  ROOT/work (git root, branch main)
       model   rehearsal: no language model, fixed replies only (hint: hermes setup)
-      loaded  AGENTS.md, 6 tools
+      loaded  AGENTS.md, 7 tools
               CLAUDE.md not loaded: AGENTS.md comes first
       /help lists commands and keys; Ctrl-D leaves
 
@@ -91,7 +91,7 @@ fn a_turn_streams_its_answer_and_leaving_says_how_to_come_back() {
     hermes VERSION session SESSION
       folder  ROOT/work (no git)
       model   scripted, provider custom, window 200000 tokens
-      loaded  6 tools
+      loaded  7 tools
       /help lists commands and keys; Ctrl-D leaves
 
     > What time is it?
