@@ -6,6 +6,7 @@
 //! knows whether the note was ever written; every step can be cut off and is finished by
 //! [`Handoffs::reconcile`] or by the next offer; files are changed under one lock.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -360,7 +361,26 @@ impl Handoffs {
                 fixes.push(Fix { capsule: record.id, what });
             }
         }
+        self.remove_archives(&mut fixes)?;
         Ok(fixes)
+    }
+
+    /// The last capsule of a lane stays to be read, unless its session was deleted since.
+    fn remove_archives(&self, fixes: &mut Vec<Fix>) -> Result<(), HandoffError> {
+        let mut seen = BTreeSet::new();
+        for record in self.store.capsules(None)? {
+            let path = self.capsule_path(&record);
+            // The newest comes first; the file is its.
+            if seen.insert(path.clone())
+                && record.state != CapsuleState::Pending
+                && path.exists()
+                && self.store.session(&record.session)?.is_none()
+            {
+                remove(&path)?;
+                fixes.push(Fix { capsule: record.id, what: "its session was deleted" });
+            }
+        }
+        Ok(())
     }
 
     /// The notes of this program in the folder.

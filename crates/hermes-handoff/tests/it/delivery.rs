@@ -180,6 +180,18 @@ fn discarding_and_deleting_take_the_files_along() {
     store.delete_session(request).unwrap();
     handoffs.reconcile().unwrap();
     assert!(!handoffs.capsule_path(&record).exists() && !handoffs.pending_path(&record).exists());
+
+    // One that was delivered stays in the row that received it, and nowhere else.
+    let (_world, store, handoffs) = pending();
+    let record = handoffs.resolve("latest").unwrap();
+    first_turn(&store, &handoffs, init("next")).unwrap();
+    assert!(handoffs.capsule_path(&record).exists());
+    let request =
+        hermes_store::DeleteRequest::new(vec![id("old")], hermes_core::DeleteReason::Delete);
+    let receipt = store.delete_session(request).unwrap();
+    assert_eq!(receipt.remaining[0].id, record.id);
+    assert_eq!(handoffs.reconcile().unwrap().len(), 1);
+    assert!(!handoffs.capsule_path(&record).exists());
 }
 
 #[test]
