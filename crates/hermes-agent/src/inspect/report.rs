@@ -160,6 +160,7 @@ fn requests(out: &mut String, services: &Services, info: &SessionInfo) -> Result
         let proof = match inspector.verify(record) {
             Verdict::Verified => "verified",
             Verdict::Differs { .. } => "differs",
+            Verdict::Unreadable { .. } => "unreadable",
             Verdict::Deleted => "deleted",
         };
         put!(

@@ -73,6 +73,11 @@ pub enum Verdict {
     },
     /// The session was deleted. Not an error.
     Deleted,
+    /// The store could not be read, so nothing can be said.
+    Unreadable {
+        /// Why.
+        why: String,
+    },
 }
 
 /// Counts over many requests.
@@ -84,6 +89,8 @@ pub struct Summary {
     pub differs: u64,
     /// Session deleted.
     pub deleted: u64,
+    /// Store not readable.
+    pub unreadable: u64,
 }
 
 /// Rebuilds requests; keeps the last session's history and texts at hand, because requests are
@@ -161,6 +168,10 @@ impl<'a> Inspector<'a> {
         let body = match self.body(request) {
             Ok(body) => body,
             Err(InspectError::Deleted(_)) => return Verdict::Deleted,
+            // Nothing is known about the bytes when the store could not be read.
+            Err(error @ InspectError::Store(_)) => {
+                return Verdict::Unreadable { why: error.to_string() };
+            }
             Err(error) => return Verdict::Differs { why: error.to_string() },
         };
         let digest = Digest::of(&body);

@@ -123,3 +123,18 @@ fn a_changed_row_is_found_out() {
     request.attempt.body = hermes_core::Digest::of("something else");
     assert!(matches!(inspector.verify(&request), Verdict::Differs { .. }));
 }
+
+#[test]
+fn a_store_that_cannot_be_read_is_no_proof_of_a_difference() {
+    let bench = Bench::new(None);
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    say(&services, &mut conversation, UserInput::text("hello"));
+    conversation.release().unwrap();
+    let request = services.store.requests(&RequestFilter::default()).unwrap().remove(0);
+    // A plain file where the side files should be.
+    std::fs::remove_dir_all(services.home.spool_dir()).ok();
+    std::fs::write(services.home.spool_dir(), "").unwrap();
+    let verdict = Inspector::new(&services.store).verify(&request);
+    assert!(matches!(verdict, Verdict::Unreadable { .. }), "{verdict:?}");
+}

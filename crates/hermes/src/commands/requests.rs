@@ -154,33 +154,56 @@ fn list(
         out::json(&records.iter().map(RequestJson::new).collect::<Vec<_>>())?;
         return Ok(Exit::Ok);
     }
-    let rows = records.iter().map(line).collect();
-    let head =
-        ["request", "session", "turn", "task", "model", "bytes", "tokens in/out", "ms", "outcome"];
+    // Side tasks are rare, so their column stands there only when there is one.
+    let tasks = records.iter().any(|record| record.attempt.task != hermes_core::Task::Main);
+    let rows = records.iter().map(|record| line(record, tasks)).collect();
+    let mut head = vec![
+        "request",
+        "started (UTC)",
+        "session",
+        "turn",
+        "try",
+        "model",
+        "bytes",
+        "tokens in/out",
+        "ms",
+        "outcome",
+    ];
+    if tasks {
+        head.push("task");
+    }
     out::table(&head, rows, "no request was sent yet; hint: hermes chat -q hello")?;
     Ok(Exit::Ok)
 }
 
-fn line(record: &RequestRecord) -> Vec<String> {
+fn line(record: &RequestRecord, tasks: bool) -> Vec<String> {
     let shown = RequestJson::new(record);
     let usage = record.end.as_ref().map(|end| end.usage).unwrap_or_default();
-    vec![
+    let mut cells = vec![
         shown.id,
+        shown.started_at,
         shown.session_id,
         shown.turn.to_string(),
-        shown.task,
+        shown.attempt.to_string(),
         shown.model,
         shown.body_bytes.to_string(),
         format!("{} / {}", count(usage.input), count(usage.output)),
         shown.total_ms.map_or_else(|| "-".to_owned(), |ms| ms.to_string()),
         shown.outcome.to_owned(),
-    ]
+    ];
+    if tasks {
+        cells.push(shown.task);
+    }
+    cells
 }
 
 /// A figure that may be unknown.
 fn count(figure: Option<u64>) -> String {
     figure.map_or_else(|| "?".to_owned(), |figure| figure.to_string())
 }
+
+/// Fields whose absence says that there was nothing, not that it is unknown.
+const NONE_IF_ABSENT: &[&str] = &["retries", "error_class", "error", "response_row"];
 
 fn show(store: &Store, request: &str, json: bool) -> anyhow::Result<Exit> {
     let record = store.request(request)?;
@@ -190,8 +213,13 @@ fn show(store: &Store, request: &str, json: bool) -> anyhow::Result<Exit> {
     }
     let value = serde_json::to_value(RequestJson::new(&record))?;
     let fields = value.as_object().context("a request is a JSON object")?;
-    for (name, value) in fields {
+    // What one looks for first; then the rest as it stands.
+    let first = ["id", "session_id", "started_at", "outcome"];
+    let rest = fields.iter().filter(|(name, _)| !first.contains(&name.as_str()));
+    let first = first.iter().filter_map(|name| fields.get_key_value(*name));
+    for (name, value) in first.chain(rest) {
         let text = match value {
+            serde_json::Value::Null if NONE_IF_ABSENT.contains(&name.as_str()) => "none".to_owned(),
             serde_json::Value::Null => "unknown".to_owned(),
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -238,6 +266,7 @@ fn verify(
             Verdict::Verified => summary.verified += 1,
             Verdict::Deleted => summary.deleted += 1,
             Verdict::Differs { .. } => summary.differs += 1,
+            Verdict::Unreadable { .. } => summary.unreadable += 1,
         }
         verdicts.push(VerdictJson {
             id: record.attempt.id.to_string(),
@@ -250,7 +279,11 @@ fn verify(
     } else {
         print_verdicts(&verdicts, summary, requests.is_empty())?;
     }
-    Ok(if summary.differs == 0 { Exit::Ok } else { Exit::Unproven })
+    Ok(match summary {
+        Summary { differs: 1.., .. } => Exit::Unproven,
+        Summary { unreadable: 1.., .. } => Exit::Failure,
+        _ => Exit::Ok,
+    })
 }
 
 /// Prints each verdict, or with `brief` only those that are not good, and the counts.
@@ -260,6 +293,9 @@ fn print_verdicts(verdicts: &[VerdictJson], summary: Summary, brief: bool) -> an
         match &one.verdict {
             Verdict::Differs { why } => {
                 out::line(format!("{} {}: {why}", one.id, paint.red("differs")))?;
+            }
+            Verdict::Unreadable { why } => {
+                out::line(format!("{} {}: {why}", one.id, paint.red("cannot be read")))?;
             }
             Verdict::Verified if !brief => {
                 out::line(format!("{} {}", one.id, paint.green("verified")))?;
