@@ -314,6 +314,14 @@ impl Store {
         })
     }
 
+    /// The first thing said in a session, on one line and cut; empty where there is none.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn beginning(&self, id: &SessionId) -> Result<String, StoreError> {
+        self.inner().read(|connection| preview(connection, id)).map(Option::unwrap_or_default)
+    }
+
     /// The latest sessions with how each begins.
     pub fn browse(&self, limit: usize, profile: &str) -> Result<BrowseAnswer, StoreError> {
         let limit = limit.clamp(1, MOST_RESULTS);

@@ -45,7 +45,8 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string_pretty(value)?)
 }
 
-/// Prints a table; `empty` stands in its place when there is no row.
+/// Prints a table; `empty` stands in its place when there is no row. On a terminal that is too
+/// narrow for it each row becomes a block of lines, so that no id is broken.
 ///
 /// # Errors
 /// If stdout is closed.
@@ -53,16 +54,36 @@ pub fn table(head: &[&str], rows: Vec<Vec<String>>, empty: &str) -> anyhow::Resu
     if rows.is_empty() {
         return line(empty);
     }
+    let room = io::stdout().is_terminal().then(crossterm::terminal::size).and_then(Result::ok);
+    for text in laid_out(head, rows, room.map(|(columns, _)| usize::from(columns))) {
+        line(text)?;
+    }
+    Ok(())
+}
+
+fn laid_out(head: &[&str], rows: Vec<Vec<String>>, room: Option<usize>) -> Vec<String> {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(head.to_vec());
-    table.add_rows(rows);
-    for text in table.to_string().lines() {
-        line(text.trim_end())?;
+    table.add_rows(&rows);
+    // A space stands on each side of a cell.
+    let width: usize =
+        table.column_max_content_widths().iter().map(|width| usize::from(*width) + 2).sum();
+    if room.is_none_or(|room| width <= room) {
+        return table.to_string().lines().map(|text| text.trim_end().to_owned()).collect();
     }
-    Ok(())
+    let names = head.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for row in rows {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        let cells = head.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+        lines.extend(cells.map(|(name, cell)| format!("{name:<names$}  {cell}")));
+    }
+    lines
 }
 
 /// Says something to the person beside the answer.
@@ -221,6 +242,17 @@ mod tests {
         ] {
             assert_eq!(visible(text), expected);
         }
+    }
+
+    #[test]
+    fn a_table_that_does_not_fit_becomes_blocks_and_breaks_no_cell() {
+        let rows = || vec![vec!["20261130_114131_abcdef".to_owned(), "a title".to_owned()]; 2];
+        let head = ["session", "title"];
+        assert_eq!(laid_out(&head, rows(), Some(80)).len(), 3);
+        assert_eq!(laid_out(&head, rows(), None).len(), 3);
+        let block = ["session  20261130_114131_abcdef", "title    a title"];
+        let [one, two] = block;
+        assert_eq!(laid_out(&head, rows(), Some(30)), [one, two, "", one, two]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `hermes config`: showing and changing the settings.
 
 use hermes_home::{
-    ConfigError, ConfigReceipt, Loaded, SettingSource, ShownSetting, check, get, set, show,
+    ConfigError, ConfigReceipt, Loaded, Problem, SettingSource, ShownSetting, check, get, set, show,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -34,6 +34,8 @@ struct SettingJson {
     key: String,
     value: Box<RawValue>,
     source: String,
+    /// Whether this version reads it.
+    used: bool,
 }
 
 fn print(settings: &[ShownSetting], json: bool) -> anyhow::Result<Exit> {
@@ -45,6 +47,7 @@ fn print(settings: &[ShownSetting], json: bool) -> anyhow::Result<Exit> {
                     key: setting.key.clone(),
                     value: RawValue::from_string(setting.value.to_json())?,
                     source: setting.source.to_string(),
+                    used: setting.used,
                 })
             })
             .collect::<Result<Vec<_>, serde_json::Error>>()?;
@@ -60,7 +63,8 @@ fn print(settings: &[ShownSetting], json: bool) -> anyhow::Result<Exit> {
     }
     let paint = Paint::stdout();
     for setting in settings {
-        let source = paint.dim(&format!("# {}", setting.source));
+        let unused = if setting.used { "" } else { "; not used by this version" };
+        let source = paint.dim(&format!("# {}{unused}", setting.source));
         out::line(format!("{}: {}  {source}", setting.key, setting.value.to_yaml()))?;
     }
     Ok(Exit::Ok)
@@ -90,14 +94,27 @@ fn no_such_key(error: ConfigError) -> anyhow::Error {
 }
 
 fn change(app: &App, key: &str, value: &str) -> anyhow::Result<Exit> {
-    let loaded = app.config()?;
-    let receipt = set(&app.home, &loaded.vars, key, value).map_err(no_such_key)?;
+    let before = app.config()?;
+    let receipt = set(&app.home, &before.vars, key, value).map_err(no_such_key)?;
+    let after = app.config()?;
     // What is in force now, whoever wins.
-    let source = app.config()?.report.source(&receipt.key);
-    for line in told(&receipt, &source) {
+    for line in told(&receipt, &after.report.source(&receipt.key)) {
         out::line(line)?;
     }
+    let known = findings(&before);
+    for finding in findings(&after).into_iter().filter(|it| !known.contains(it)) {
+        out::line(Paint::stdout().yellow(&format!("warning: {finding}")))?;
+    }
     Ok(Exit::Ok)
+}
+
+/// What stands in the way of the settings, or is odd about them, without places: these move when
+/// a line is added.
+fn findings(loaded: &Loaded) -> Vec<String> {
+    let found = check(loaded);
+    let warnings = found.warnings.into_iter().map(|it| Problem { at: None, ..it }.to_string());
+    let chain = found.chain.iter().filter(|line| line.problem.is_some());
+    warnings.chain(chain.map(ToString::to_string)).collect()
 }
 
 fn told(receipt: &ConfigReceipt, source: &SettingSource) -> Vec<String> {
@@ -131,12 +148,15 @@ fn look_over(loaded: &Loaded) -> anyhow::Result<Exit> {
     for unknown in &found.unknown {
         let key = &unknown.key;
         let why = match (&unknown.nearest, unknown.foreign) {
-            (_, true) => "known to Hermes Agent, not used by this version; kept".to_owned(),
-            (Some(nearest), false) => format!("unknown, did you mean {nearest}? kept"),
-            (None, false) => "unknown; kept".to_owned(),
+            (_, true) => "a setting of Hermes Agent that this version does not use".to_owned(),
+            (Some(nearest), false) => format!("no setting; did you mean {nearest}?"),
+            (None, false) => "no setting; it is kept".to_owned(),
         };
         let text = format!("{file}:{}: {key}: {why}", unknown.at);
         out::line(if unknown.foreign { paint.dim(&text) } else { paint.yellow(&text) })?;
+    }
+    for (key, source) in &found.unused {
+        out::line(paint.dim(&format!("{key} ({source}): this version does not use it")))?;
     }
     for warning in &found.warnings {
         out::line(paint.yellow(&warning.to_string()))?;
@@ -144,11 +164,22 @@ fn look_over(loaded: &Loaded) -> anyhow::Result<Exit> {
     for shadowed in &found.shadowed {
         out::line(shadowed.to_string())?;
     }
-    for line in &found.chain {
+    for (index, line) in found.chain.iter().enumerate() {
         let text = line.to_string();
-        out::line(if line.problem.is_some() { paint.red(&text) } else { text })?;
+        out::line(match (&line.problem, index) {
+            (None, _) => text,
+            (Some(_), 0) => paint.red(&text),
+            // The conversation goes on without it.
+            (Some(_), _) => {
+                let place = match report.source(&line.key) {
+                    SettingSource::File { line } => format!("{file}:{line}: "),
+                    _ => String::new(),
+                };
+                paint.yellow(&format!("{place}{text}"))
+            }
+        })?;
     }
-    if found.chain.iter().any(|line| line.problem.is_some()) {
+    if found.chain.first().is_some_and(|line| line.problem.is_some()) {
         return Ok(Exit::Config);
     }
     if found.is_clean() {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use hermes_context::{SnapshotInput, Workspace, build_snapshot};
 use hermes_core::{SessionId, Source, ToolRegistry as _, ToolSet, Verdict};
-use hermes_home::{Home, HomeReason, Loaded, Overrides, RouteLine, check};
+use hermes_home::{Home, HomeReason, Loaded, Overrides, RouteLine, SettingSource, check};
 use hermes_store::{OpenMode, SessionFilter, StoreError};
 use hermes_tools::{BuiltinTools, DenyAll, ToolContext};
 use serde::Serialize;
@@ -191,15 +191,27 @@ fn config(loaded: &Loaded, report: &mut Report) {
         };
         report.add("config", if unknown.foreign { Status::Ok } else { Status::Warn }, text);
     }
+    for (key, source) in &found.unused {
+        let text = format!("{key} ({source}) is kept; this version does not use it");
+        report.add("config", Status::Ok, text);
+    }
     for warning in &found.warnings {
         report.add("config", Status::Warn, warning.to_string());
     }
     for shadowed in &found.shadowed {
         report.add("shadowed", Status::Warn, shadowed.to_string());
     }
-    for line in &found.chain {
-        let status = if line.problem.is_some() { Status::Fail } else { Status::Ok };
-        report.add("provider", status, line.to_string());
+    for (index, line) in found.chain.iter().enumerate() {
+        let place = match loaded.report.source(&line.key) {
+            SettingSource::File { line } => format!("{}:{line}: ", file.display()),
+            _ => String::new(),
+        };
+        match (&line.problem, index) {
+            (None, _) => report.add("provider", Status::Ok, line.to_string()),
+            (Some(_), 0) => report.add("provider", Status::Fail, line.to_string()),
+            // The conversation goes on without it.
+            (Some(_), _) => report.add("provider", Status::Warn, format!("{place}{line}")),
+        }
     }
 }
 

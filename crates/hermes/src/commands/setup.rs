@@ -133,7 +133,7 @@ fn at_server(app: &App, flags: &Setup, loaded: &Loaded, server: &Server) -> anyh
         ..Choice::default()
     };
     take_key_variable(flags, loaded, &mut choice)?;
-    choose_model(app, flags, &mut choice, &server.models)?;
+    choose_model(app, flags, loaded, &mut choice, &server.models)?;
     Ok(choice)
 }
 
@@ -142,16 +142,46 @@ fn elsewhere(app: &App, flags: &Setup, loaded: &Loaded) -> anyhow::Result<Choice
     let names: Vec<_> =
         BUILTIN_PROVIDERS.iter().filter(|it| !it.keyless).map(|it| it.name).collect();
     out::note(Paint::stderr().dim(&format!("services known by name: {}", names.join(", "))));
+    let model = &loaded.config.model;
+    let now = if model.base_url.is_empty() { &model.provider } else { &model.base_url };
+    let now = if now == "rehearsal" { "" } else { now.as_str() };
     loop {
-        let answer = ask::line("Base URL (such as http://127.0.0.1:8080/v1) or name", "")?;
-        if !answer.is_empty() {
+        let answer = ask::line("Base URL (such as http://127.0.0.1:8080/v1) or name", now)?;
+        if in_full(&answer).is_some() {
             return at_address(app, flags, loaded, &answer);
+        }
+        if !answer.is_empty() {
+            out::note(format!("\"{answer}\" {NO_ADDRESS}"));
         }
     }
 }
 
+const NO_ADDRESS: &str = "is neither an address nor the name of a known service; hint: write the \
+                          address in full, such as https://api.example.com/v1";
+
+/// The address, or the name of a known service, that an answer means: `host:port` is taken for a
+/// server with the usual path.
+fn in_full(answer: &str) -> Option<String> {
+    if builtin(answer).is_some() {
+        return Some(answer.to_owned());
+    }
+    let rest = answer.split_once("://").map_or(answer, |(_, rest)| rest);
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
+    let host_is_one = !host.is_empty() && !authority.contains(char::is_whitespace);
+    if answer.contains("://") {
+        return host_is_one.then(|| answer.to_owned());
+    }
+    let path = if path.is_empty() { "v1" } else { path };
+    (host_is_one && port.parse::<u16>().is_ok()).then(|| format!("http://{authority}/{path}"))
+}
+
 /// A service at an address, or one that is known by name.
 fn at_address(app: &App, flags: &Setup, loaded: &Loaded, address: &str) -> anyhow::Result<Choice> {
+    let Some(address) = in_full(address) else {
+        return Err(missing(&format!("\"{address}\" {NO_ADDRESS}")));
+    };
+    let address = address.as_str();
     let known = builtin(address).or_else(|| {
         let plain = address.trim_end_matches('/');
         BUILTIN_PROVIDERS.iter().find(|known| known.base_url == plain)
@@ -162,17 +192,11 @@ fn at_address(app: &App, flags: &Setup, loaded: &Loaded, address: &str) -> anyho
             base_url: known.base_url.to_owned(),
             ..Choice::default()
         },
-        None if address.contains("://") => Choice {
+        None => Choice {
             provider: "custom".to_owned(),
             base_url: address.trim_end_matches('/').to_owned(),
             ..Choice::default()
         },
-        None => {
-            return Err(missing(&format!(
-                "\"{address}\" is neither an address nor the name of a known service; hint: write \
-                 the address in full, such as https://api.example.com/v1"
-            )));
-        }
     };
     take_key_variable(flags, loaded, &mut choice)?;
     if !flags.non_interactive && choice.key_env.is_empty() {
@@ -186,7 +210,7 @@ fn at_address(app: &App, flags: &Setup, loaded: &Loaded, address: &str) -> anyho
             Vec::new()
         }
     };
-    choose_model(app, flags, &mut choice, &models)?;
+    choose_model(app, flags, loaded, &mut choice, &models)?;
     Ok(choice)
 }
 
@@ -259,13 +283,17 @@ const SHOWN_MODELS: usize = 30;
 fn choose_model(
     app: &App,
     flags: &Setup,
+    loaded: &Loaded,
     choice: &mut Choice,
     models: &[ModelInfo],
 ) -> anyhow::Result<()> {
     let wanted = app.talk.model.clone();
     choice.model = match (wanted, models) {
         (Some(wanted), _) => wanted,
-        (None, [only]) => only.id.clone(),
+        (None, [only]) => {
+            out::note(format!("model: {} (the only one there)", only.id));
+            only.id.clone()
+        }
         (None, []) if flags.non_interactive => {
             return Err(missing("the server lists no model; hint: give --model NAME"));
         }
@@ -277,7 +305,7 @@ fn choose_model(
                 names.join(", ")
             )));
         }
-        (None, []) => name_of_model()?,
+        (None, []) => name_of_model(&loaded.config.model.default)?,
         (None, several) => {
             out::note("models:");
             for (index, model) in several.iter().take(SHOWN_MODELS).enumerate() {
@@ -286,7 +314,10 @@ fn choose_model(
             if several.len() > SHOWN_MODELS {
                 out::note(format!("      and {} more", several.len() - SHOWN_MODELS));
             }
-            let answer = ask::line("Which one? (number or name)", "1")?;
+            // An empty answer keeps what is configured.
+            let now = several.iter().position(|model| model.id == loaded.config.model.default);
+            let default = (now.unwrap_or(0) + 1).to_string();
+            let answer = ask::line("Which one? (number or name)", &default)?;
             let listed = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
             match listed.and_then(|index| several.get(index)) {
                 Some(model) => model.id.clone(),
@@ -299,9 +330,9 @@ fn choose_model(
     Ok(())
 }
 
-fn name_of_model() -> anyhow::Result<String> {
+fn name_of_model(now: &str) -> anyhow::Result<String> {
     loop {
-        let name = ask::line("Model", "")?;
+        let name = ask::line("Model", now)?;
         if !name.is_empty() {
             return Ok(name);
         }
@@ -394,4 +425,26 @@ fn quoted(value: &str) -> String {
         return value.to_owned();
     }
     serde_json::Value::from(value).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_an_address_a_known_name_or_a_host_with_its_port() {
+        for (answer, meant) in [
+            ("https://api.example.com/v1", Some("https://api.example.com/v1")),
+            ("ollama", Some("ollama")),
+            ("127.0.0.1:8080", Some("http://127.0.0.1:8080/v1")),
+            ("box:8080/api", Some("http://box:8080/api")),
+            ("[::1]:80", Some("http://[::1]:80/v1")),
+            ("http://", None),
+            ("my server:80", None),
+            ("nonsense", None),
+            ("", None),
+        ] {
+            assert_eq!(in_full(answer).as_deref(), meant, "{answer}");
+        }
+    }
 }

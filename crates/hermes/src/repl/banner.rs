@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use hermes_agent::{Conversation, Services};
 use hermes_context::skills::{self, Gate};
-use hermes_core::{Block, Origin, Role, RowStatus, Source, Verdict, ViewRow, fold_view};
+use hermes_core::{
+    Block, Origin, PartBody, Role, Row, RowStatus, Source, Standing, Verdict, ViewRow, fold_view,
+};
 
 use crate::out::{self, Paint, ellipsis};
 
@@ -162,6 +164,34 @@ pub fn recap(services: &Services, conversation: &Conversation) -> anyhow::Result
         out::line(line)?;
     }
     Ok(())
+}
+
+/// What a resumed session's end says of how its last turn ended; None if it has its answer.
+pub fn broken_off(rows: &[Row]) -> Option<String> {
+    let visible = || rows.iter().filter(|row| row.standing == Standing::InOrder);
+    let last = visible().next_back()?;
+    let at = last.created_at;
+    let asked = visible().rev().find(|row| row.role == Role::Assistant)?;
+    let calls = asked.parts.iter().filter_map(|part| match &part.body {
+        PartBody::ToolCall { id, name, .. } => Some((id, name)),
+        _ => None,
+    });
+    let open: Vec<&str> = calls
+        .filter(|(id, _)| {
+            let answers = |row: &&Row| row.tool.as_ref().is_some_and(|tool| tool.call_id == **id);
+            !visible().any(|row| answers(&row))
+        })
+        .map(|(_, name)| &**name)
+        .collect();
+    if !open.is_empty() && last.role != Role::User {
+        return Some(format!(
+            "note: the last turn broke off at {at}; the result of {} is unknown",
+            open.join(", ")
+        ));
+    }
+    let unanswered = matches!(last.role, Role::Tool | Role::User);
+    let stopped = last.status == RowStatus::Interrupted;
+    (unanswered || stopped).then(|| format!("note: the last turn broke off at {at}"))
 }
 
 fn recap_lines(

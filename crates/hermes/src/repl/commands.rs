@@ -3,8 +3,8 @@
 
 use hermes_agent::inspect;
 use hermes_context::skills::{SlashCommand, slash_commands};
-use hermes_core::Usage;
-use hermes_store::{SessionFilter, SessionInfo, TitleSource};
+use hermes_core::{AttemptOutcome, Usage};
+use hermes_store::{RequestFilter, SessionFilter, SessionInfo, Store, TitleSource};
 
 use super::Repl;
 use crate::commands::{context, skills as skill_files, trace};
@@ -278,6 +278,7 @@ fn resume(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
 fn sessions(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
     let infos = repl.stored_here(10)?;
     repl.listed = infos.iter().map(|info| info.id.clone()).collect();
+    let store = &repl.services.store;
     let rows = infos
         .iter()
         .enumerate()
@@ -288,16 +289,28 @@ fn sessions(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
                 info.id.to_string(),
                 info.last_activity_at.to_string(),
                 info.message_count.to_string(),
-                ellipsis(info.title.as_deref().unwrap_or("-"), 40),
+                name_of(store, info),
             ]
         })
         .collect();
     out::table(
-        &["", "session", "last activity", "messages", "title"],
+        &["", "session", "last activity (UTC)", "messages", "title or first words"],
         rows,
         "no session of this workspace is stored yet",
     )?;
     Ok(Next::Stay)
+}
+
+/// Most characters of a session's name in a list.
+const NAME_CHARS: usize = 40;
+
+/// What a session is known by in a list: its title, else how it begins.
+pub(super) fn name_of(store: &Store, info: &SessionInfo) -> String {
+    let name = match &info.title {
+        Some(title) => title.clone(),
+        None => store.beginning(&info.id).unwrap_or_default(),
+    };
+    if name.trim().is_empty() { "untitled".to_owned() } else { ellipsis(&name, NAME_CHARS) }
 }
 
 /// Most characters of a title.
@@ -322,35 +335,50 @@ fn title(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     Ok(Next::Stay)
 }
 
-fn usage(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+fn usage(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     let Some(info) = repl.info()? else {
         out::note("nothing was sent in this session yet");
         return Ok(Next::Stay);
     };
-    for line in usage_lines(&info) {
+    if !argument.is_empty() {
+        out::note("note: /usage takes no argument; hint: hermes requests list has each request");
+    }
+    let requests = repl
+        .services
+        .store
+        .requests(&RequestFilter { session: Some(info.id), ..RequestFilter::default() })?;
+    let ends = requests.iter().filter_map(|request| request.end.as_ref());
+    let answered = ends.filter(|end| end.outcome == AttemptOutcome::Ok).map(|end| end.usage);
+    for line in usage_lines(&answered.collect::<Vec<_>>()) {
         out::line(line)?;
     }
     Ok(Next::Stay)
 }
 
-/// What the provider did not report stays unknown.
-fn usage_lines(info: &SessionInfo) -> Vec<String> {
-    let Usage { input, output, cache_read, cache_write, reasoning } = info.usage;
-    let figure = |figure: Option<u64>| {
-        figure.map_or_else(|| "unknown".to_owned(), |figure| figure.to_string())
-    };
-    let mut lines = vec![format!(
-        "{} requests answered; tokens as the provider reported them:",
-        info.api_calls
-    )];
-    for (name, value) in [
-        ("input", input),
-        ("  read from cache", cache_read),
-        ("  written to cache", cache_write),
-        ("output", output),
-        ("  reasoning", reasoning),
-    ] {
-        lines.push(format!("  {name:<20} {:>12}", figure(value)));
+/// The tokens of the answered requests. What no provider reported stays unknown; what some of
+/// them reported says of how many requests it is the sum.
+fn usage_lines(answered: &[Usage]) -> Vec<String> {
+    let figures: [(&str, fn(&Usage) -> Option<u64>); 5] = [
+        ("input", |usage| usage.input),
+        ("  read from cache", |usage| usage.cache_read),
+        ("  written to cache", |usage| usage.cache_write),
+        ("output", |usage| usage.output),
+        ("  reasoning", |usage| usage.reasoning),
+    ];
+    let count = answered.len();
+    let mut lines =
+        vec![format!("{count} requests answered; tokens as the provider reported them:")];
+    for (name, figure) in figures {
+        let reported: Vec<u64> = answered.iter().filter_map(figure).collect();
+        let sum = match reported.len() {
+            0 => "unknown".to_owned(),
+            _ => reported.iter().sum::<u64>().to_string(),
+        };
+        let of = match reported.len() {
+            some if some > 0 && some < count => format!("  (reported by {some} of {count})"),
+            _ => String::new(),
+        };
+        lines.push(format!("  {name:<20} {sum:>12}{of}"));
     }
     lines
 }
@@ -486,6 +514,26 @@ mod tests {
         assert_eq!(found("hepl"), Err(Some("help")));
         assert_eq!(found("xyzzyx"), Err(None));
         assert_eq!(found("res"), Err(Some("new")), "/reset and /resume both begin so");
+    }
+
+    #[test]
+    fn tokens_that_nobody_reported_are_unknown_and_part_sums_say_so() {
+        let some = Usage { input: Some(10), output: Some(2), ..Usage::default() };
+        let other = Usage { input: Some(5), ..Usage::default() };
+        let lines = usage_lines(&[some, other, Usage { input: Some(0), ..Usage::default() }]);
+        let told: Vec<String> =
+            lines.iter().map(|it| it.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            told,
+            [
+                "3 requests answered; tokens as the provider reported them:",
+                "input 15",
+                "read from cache unknown",
+                "written to cache unknown",
+                "output 2 (reported by 1 of 3)",
+                "reasoning unknown",
+            ]
+        );
     }
 
     #[test]

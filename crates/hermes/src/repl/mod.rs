@@ -40,6 +40,8 @@ pub struct Repl<'a> {
     pending_title: Option<String>,
     /// The sessions that `/sessions` listed last, for `/resume NUMBER`.
     listed: Vec<SessionId>,
+    /// Messages of the session when this process last looked.
+    known_messages: u64,
 }
 
 /// Holds a conversation until the person leaves.
@@ -70,7 +72,9 @@ pub fn run(app: &App) -> anyhow::Result<Exit> {
         conversation,
         pending_title: None,
         listed: Vec::new(),
+        known_messages: 0,
     };
+    repl.note_messages()?;
     repl.introduce()?;
     loop {
         match editor.read()? {
@@ -100,8 +104,9 @@ fn session_lookup(store: Store, workspace: &Workspace) -> complete::SessionLooku
         infos
             .into_iter()
             .map(|info| {
-                let title = info.title.unwrap_or_else(|| "untitled".to_owned());
-                let about = format!("{title}, {} messages", info.message_count);
+                let name = commands::name_of(&store, &info);
+                let about = out::visible(&name).into_owned();
+                let about = format!("{about}, {} messages", info.message_count);
                 (info.id.to_string(), about)
             })
             .collect()
@@ -116,6 +121,9 @@ impl Repl<'_> {
             out::note(format!("note: the prompt was built anew: {why}"));
         }
         banner::recap(&self.services, &self.conversation)?;
+        if let Some(text) = banner::broken_off(self.conversation.rows()) {
+            out::note(out::Paint::stderr().yellow(&text));
+        }
         if self.services.config.display.compact {
             return Ok(());
         }
@@ -170,6 +178,7 @@ impl Repl<'_> {
             self.services.config.display.show_reasoning,
             &self.conversation.model().model,
         );
+        self.look_for_others()?;
         let cancel = Cancel::default();
         let running = self.interrupts.during(cancel.clone());
         let turn = self.conversation.turn(&self.services, input, &screen, &cancel);
@@ -194,8 +203,45 @@ impl Repl<'_> {
             )),
         }
         released?;
+        self.note_messages()?;
         out::note("");
         Ok(if screen.is_closed() { Next::Leave } else { Next::Stay })
+    }
+
+    /// Remembers how many messages the session has, so that those of others are noticed.
+    fn note_messages(&mut self) -> anyhow::Result<()> {
+        self.known_messages = self.info()?.map_or(0, |info| info.message_count);
+        Ok(())
+    }
+
+    /// Says what other processes did to this session since its last turn here.
+    ///
+    /// # Errors
+    /// If one of them deleted it.
+    fn look_for_others(&self) -> anyhow::Result<()> {
+        if !self.conversation.is_stored() {
+            return Ok(());
+        }
+        let id = self.conversation.id();
+        let Some(info) = self.info()? else {
+            return Err(Failure::new(
+                Exit::NotFound,
+                format!(
+                    "session {id} was deleted by another process; your message was not sent; \
+                     hint: /new starts a new session"
+                ),
+            )
+            .into());
+        };
+        let here = self.known_messages;
+        if info.message_count > here {
+            out::note(format!(
+                "note: {} messages were added to this session by another process; the model sees \
+                 them (hint: hermes sessions show {id})",
+                info.message_count - here
+            ));
+        }
+        Ok(())
     }
 
     /// How to come back to this session, if there is anything to come back to.
@@ -252,6 +298,7 @@ impl Repl<'_> {
 
     fn change(&mut self, conversation: Conversation) -> anyhow::Result<()> {
         self.conversation = conversation;
+        self.note_messages()?;
         self.pending_title = None;
         for warning in self.conversation.warnings() {
             out::note(format!("warning: {warning}"));
