@@ -77,3 +77,35 @@ fn check_shows_the_chain_and_fails_where_it_cannot_be_used() {
     assert_eq!(ran.code, 3, "{}", ran.stdout);
     assert!(ran.stdout.contains("OPENROUTER_API_KEY"), "{}", ran.stdout);
 }
+
+#[test]
+fn set_promises_no_effect_that_does_not_come() {
+    let rig = Rig::new();
+    let told = rig.ok(["config", "set", "terminal.backend", "docker"]);
+    assert!(told.contains("this version does not use terminal.backend"), "{told}");
+    assert!(told.contains("\"docker\" does not exist here"), "{told}");
+    assert!(!told.contains("takes effect"), "{told}");
+    let told = rig.ok(["config", "set", "termnal.backend", "docker"]);
+    assert!(told.contains("did you mean terminal?"), "{told}");
+    let all = rig.json(["config", "show", "--json"]);
+    let used = |key: &str| {
+        let all = all.as_array().unwrap();
+        all.iter().find(|setting| setting["key"] == key).unwrap()["used"].clone()
+    };
+    assert_eq!(used("terminal.backend"), false);
+    assert_eq!(used("model.default"), true);
+    let told =
+        rig.ok(["config", "set", "fallback_providers", r#"[{"provider":"nowhere","model":"m"}]"#]);
+    assert!(told.contains("warning: fallback_providers.0: unusable"), "{told}");
+}
+
+#[test]
+fn a_value_that_does_not_fit_names_no_place_in_a_file_that_was_not_written() {
+    let rig = Rig::new();
+    let ran = rig.run(["config", "set", "approvals.timeout", "soon"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the file was not changed"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("config.yaml:1"), "{}", ran.stderr);
+    let told = rig.ok(["config", "set", "security.redact_secrets", "false"]);
+    assert!(told.contains("security.redact_secrets: false"), "{told}");
+}

@@ -128,3 +128,70 @@ fn nothing_runs_unasked_without_a_terminal() {
     let tool = row["messages"].as_array().unwrap().iter().find(|m| m["role"] == "tool").unwrap();
     assert!(tool["content"].as_str().unwrap().contains("allowed-by-text"), "{tool}");
 }
+
+/// Runs with these bytes on standard input.
+fn piped(rig: &Rig, args: &[&str], bytes: &[u8]) -> Ran {
+    let mut child = rig
+        .command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A process that refuses may have gone before all is written.
+    drop(child.stdin.take().unwrap().write_all(bytes));
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+#[cfg(unix)]
+fn piped_text_joins_the_text_of_the_flag_behind_an_empty_line() {
+    let rig = Rig::new();
+    let ran = piped(&rig, &["chat", "-q", "review this"], b"+added line\n");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let shown = rig.ok(["sessions", "show", "latest"]);
+    assert!(shown.contains("review this\n\n+added line\n"), "{shown}");
+    let ran = piped(&rig, &["-z", "alone"], b"");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let shown = rig.ok(["sessions", "show", "latest"]);
+    assert!(shown.contains("alone\n"), "{shown}");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_open_pipe_that_nobody_writes_to_holds_nothing_up() {
+    let rig = Rig::new();
+    let mut child = rig
+        .command(["-z", "hello"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let open = child.stdin.take();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    drop(open);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing came on standard input"), "{}", ran.stderr);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_not_sent() {
+    let rig = Rig::new();
+    let ran = piped(&rig, &["chat", "-q", "-"], b"\x7fELF\0\x01");
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: an image goes with --image"), "{}", ran.stderr);
+    assert!(rig.json(["sessions", "list", "--json"]).as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_fallback_that_cannot_be_used_is_told_once_and_does_not_stop_the_start() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "fallback_providers:\n  - provider: nowhere\n    model: small\n");
+    let ran = rig.run(["-z", "hello"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("this fallback is left out").count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("nowhere") && ran.stderr.contains("hint: "), "{}", ran.stderr);
+    assert_eq!(rig.run(["config", "check"]).code, 0);
+}

@@ -20,6 +20,7 @@ macro_rules! screen {
         settings.add_filter(r"\d{8}_\d{6}_[0-9a-f]{6}", "SESSION");
         settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME");
         settings.add_filter(r"hermes \d+\.\d+\.\d+", "hermes VERSION");
+        settings.add_filter(r"\d+ tools", "N tools");
         settings.bind(|| insta::assert_snapshot!(settled($rig, &$screen), @$expected));
     }};
 }
@@ -57,7 +58,7 @@ fn the_banner_says_where_it_works_with_what_and_what_was_loaded_and_left_out() {
     hermes VERSION session SESSION
       folder  ROOT/work (git root, branch main)
       model   rehearsal: no language model, fixed replies only (hint: hermes setup)
-      loaded  AGENTS.md, 7 tools
+      loaded  AGENTS.md, N tools
               CLAUDE.md not loaded: AGENTS.md comes first
       /help lists commands and keys; Ctrl-D leaves
 
@@ -91,7 +92,7 @@ fn a_turn_streams_its_answer_and_leaving_says_how_to_come_back() {
     hermes VERSION session SESSION
       folder  ROOT/work (no git)
       model   scripted, provider custom, window 200000 tokens
-      loaded  7 tools
+      loaded  N tools
       /help lists commands and keys; Ctrl-D leaves
 
     > What time is it?
@@ -363,4 +364,93 @@ fn without_a_terminal_for_the_output_it_says_what_to_use_instead() {
     let (code, screen) = terminal.end();
     assert_eq!(code, 2);
     assert!(screen.contains("-q TEXT"), "{screen}");
+}
+
+#[test]
+fn a_model_cannot_steer_the_terminal() {
+    let rig = Rig::new();
+    let server = scripted(r#"[{"say":"\u001b]52;c;aGk=\u0007\u001b[2J\u001b[1;1Hfake\u202e"}]"#);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("hello");
+    terminal.wait_for(r"\u{1b}]52;c;aGk=\u{7}\u{1b}[2J\u{1b}[1;1Hfake\u{202e}");
+    terminal.wait_for_prompt();
+    let screen = terminal.wait_for("/help lists commands");
+    assert!(screen.contains("> hello"), "{screen}");
+    // What is stored is shown the same way, and a pipe gets every byte.
+    let shown = Terminal::start(&rig, &["sessions", "show", "latest"]);
+    let (_, screen) = shown.end();
+    assert!(screen.contains(r"\u{1b}[1;1Hfake"), "{screen}");
+    assert!(rig.ok(["sessions", "show", "latest"]).contains("\u{1b}[2J"));
+}
+
+#[test]
+fn a_failed_tool_says_why_on_one_line() {
+    let rig = Rig::new();
+    let server = scripted(
+        r#"[{"call":{"name":"read_file","arguments":{"path":"nosuch.txt"}}}, {"say":"No."}]"#,
+    );
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("read it");
+    terminal.wait_for("  read_file: nosuch.txt does not exist");
+    terminal.wait_for("No.");
+}
+
+#[test]
+fn a_long_wait_is_told_and_its_line_goes_away() {
+    let rig = Rig::new();
+    let server = scripted(r#"[{"say":"late","delay_ms":600000}]"#);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("hello");
+    terminal.wait_for("waiting for scripted ... 1 s (Ctrl-C stops)");
+    terminal.send("\x03");
+    terminal.wait_for("what was said is kept");
+    let screen = terminal.wait_for_prompt();
+    assert!(!screen.contains("waiting for"), "{screen}");
+}
+
+#[test]
+fn what_other_processes_did_to_the_session_is_said() {
+    let rig = Rig::new();
+    let server = scripted(r#"[{"say":"One."}, {"say":"Two."}, {"say":"Three."}]"#);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("count the boats");
+    terminal.wait_for("One.");
+    terminal.wait_for_prompt();
+    let id = sessions(&rig)[0]["id"].as_str().unwrap().to_owned();
+    rig.ok(["chat", "--resume", &id, "-q", "from elsewhere"]);
+    terminal.line("go on");
+    terminal.wait_for("2 messages were added to this session by another process");
+    terminal.wait_for("Three.");
+    terminal.wait_for_prompt();
+    // A session without a title is listed by how it begins.
+    terminal.line("/sessions");
+    terminal.wait("its first words", |screen| screen.matches("count the boats").count() == 2);
+    rig.ok(["sessions", "delete", &id, "--yes"]);
+    terminal.line("and now?");
+    terminal.wait_for("was deleted by another process");
+    terminal.wait_for("hint: /new");
+    assert_eq!(server.received().len(), 3);
+}
+
+#[test]
+fn a_turn_that_a_crash_broke_off_is_told_when_the_session_is_taken_up() {
+    let rig = Rig::new();
+    let server = hanging(&rig);
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("tell me everything");
+    terminal.wait_for("a long answer");
+    drop(terminal);
+    let terminal = Terminal::start(&rig, &["-c"]);
+    terminal.wait_for("the last turn broke off at 2");
+    terminal.wait_for_prompt();
 }
