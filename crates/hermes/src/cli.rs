@@ -25,8 +25,9 @@ pub struct Cli {
 
 /// Flags of a conversation, with and without the word `chat`.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Conversation")]
 pub struct Talk {
-    /// Say TEXT, print only the answer, exit ("-" reads standard input).
+    /// Say TEXT and what is piped in, print only the answer, exit ("-": only what is piped in).
     #[arg(short = 'z', long, value_name = "TEXT")]
     pub oneshot: Option<String>,
     /// Take up a stored session: id, unique prefix, title, or "latest".
@@ -93,6 +94,9 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Experiments about what the model sees, with receipts.
+    #[command(subcommand)]
+    Lab(Lab),
     /// The built-in model server that is no language model.
     #[command(subcommand)]
     Rehearse(Rehearse),
@@ -109,7 +113,7 @@ pub enum Command {
 /// One conversation.
 #[derive(Debug, Default, Args)]
 pub struct Chat {
-    /// Say TEXT, print the answer, exit ("-" reads standard input).
+    /// Say TEXT and what is piped in, print the answer, exit ("-": only what is piped in).
     #[arg(short, long, value_name = "TEXT")]
     pub query: Option<String>,
     /// Print one JSON object with answer, session, requests and usage.
@@ -357,12 +361,53 @@ pub enum Config {
         /// Dotted key, such as model.default.
         key: String,
         /// The value; lists and mappings as JSON or YAML.
+        #[arg(allow_hyphen_values = true)]
         value: String,
     },
     /// Print where the configuration is.
     Path,
     /// Check the configuration and print the effective provider chain.
     Check,
+}
+
+/// Experiments.
+#[derive(Debug, Subcommand)]
+pub enum Lab {
+    /// Run an experiment in a profile and repository of its own and write its receipt.
+    Run {
+        /// The experiment.
+        #[arg(value_enum)]
+        experiment: Experiment,
+        /// Base URL of an OpenAI-compatible server; the rehearsal provider without one.
+        #[arg(long, value_name = "URL")]
+        endpoint: Option<String>,
+        /// Name of the environment variable that holds the key.
+        #[arg(long, value_name = "NAME")]
+        key_env: Option<String>,
+        /// Folder for receipt.json and receipt.md.
+        #[arg(long, value_name = "DIR", default_value = "hermes-lab")]
+        out: PathBuf,
+        /// Print the receipt as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compare two receipts; "published" stands for the published findings.
+    Compare {
+        /// The first receipt.
+        a: PathBuf,
+        /// The second receipt.
+        b: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Experiments that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Experiment {
+    /// When each source reaches the model: 16 turns in two sessions.
+    Context,
 }
 
 /// The rehearsal provider.
@@ -395,5 +440,11 @@ pub enum Internal {
         /// Number of messages.
         #[arg(long, default_value_t = 800)]
         messages: usize,
+        /// Number of requests in its ledger; the last one is as if it had been sent.
+        #[arg(long, default_value_t = 0)]
+        requests: usize,
+        /// Number of such sessions.
+        #[arg(long, default_value_t = 1)]
+        sessions: usize,
     },
 }
