@@ -37,7 +37,7 @@ pub struct SourceKind {
 const AT_START: &str = "session start; a resumed session restores the stored snapshot";
 const AT_REQUEST: &str =
     "The model sees it in the next session or after `/refresh`; open sessions keep what they have.";
-const IN_SOURCES: &str = "`hermes context --all`";
+const IN_SOURCES: &str = "`hermes context sources`";
 
 /// Every kind of source.
 pub static SOURCES: &[SourceKind] = &[
@@ -93,9 +93,9 @@ pub static SOURCES: &[SourceKind] = &[
         truth: "the tool registry",
         loaded: "session start, pinned; a resumed session sends the pinned list",
         enters: "the request's `tools` field",
-        refresh: Refresh::NextSession,
+        refresh: Refresh::OnRequest,
         when_seen: "The model hears of a difference in a notice; the list changes with the next \
-                    session.",
+                    session or `/refresh`.",
         inspect: "`hermes context --all`",
     },
     SourceKind {
@@ -118,7 +118,7 @@ pub static SOURCES: &[SourceKind] = &[
         enters: "prompt, context tier",
         refresh: Refresh::OnRequest,
         when_seen: AT_REQUEST,
-        inspect: "`hermes context --all`, `hermes doctor`",
+        inspect: "`hermes context why PATH`",
     },
     SourceKind {
         id: "workspace",
@@ -142,7 +142,7 @@ pub static SOURCES: &[SourceKind] = &[
         refresh: Refresh::OnRequest,
         when_seen: "The index shows it in the next session or after `/refresh`; loading the skill \
                     reads the file at once.",
-        inspect: "`hermes context --all`, `hermes doctor`",
+        inspect: "`hermes context why NAME`",
     },
     SourceKind {
         id: "memory",
@@ -210,7 +210,7 @@ pub static SOURCES: &[SourceKind] = &[
         enters: "a part of that tool's row",
         refresh: Refresh::PathTouched,
         when_seen: "The model sees it when a tool next touches a path in its folder.",
-        inspect: "`hermes context --all`, `hermes doctor`",
+        inspect: "`hermes context why PATH`",
     },
     SourceKind {
         id: "skill",
@@ -221,7 +221,7 @@ pub static SOURCES: &[SourceKind] = &[
         enters: "a part of the row that loaded it, by content digest",
         refresh: Refresh::SkillLoaded,
         when_seen: "The model sees it when the skill is loaded again.",
-        inspect: "`hermes context --all`, `hermes doctor`",
+        inspect: "`hermes context why NAME`",
     },
     SourceKind {
         id: "capsule",

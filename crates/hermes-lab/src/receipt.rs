@@ -105,7 +105,8 @@ pub enum FindingVerdict {
 }
 
 impl FindingVerdict {
-    const fn word(self) -> &'static str {
+    /// The word for people.
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
             Self::Better => "better",

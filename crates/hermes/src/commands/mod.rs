@@ -5,6 +5,7 @@ mod config;
 pub mod context;
 mod doctor;
 mod internal;
+mod lab;
 mod rehearse;
 mod requests;
 mod sessions;
@@ -39,6 +40,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Skills(command)) => skills::run(&app(talk)?, command),
         Some(Command::Config(command)) => config::run(&app(talk)?, command),
         Some(Command::Doctor { json }) => doctor::run(&app(talk)?, json),
+        Some(Command::Lab(command)) => lab::run(talk, command),
         Some(Command::Rehearse(command)) => rehearse::run(command),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -99,8 +99,8 @@ pub const TABLE: &[Command] = &[
     Command {
         name: "context",
         aliases: &["ctx"],
-        arguments: "[all|next|sources|why NAME]",
-        help: "show what the last or next request is made of, the sources, or why",
+        arguments: "[QUESTION]",
+        help: "show what the last request was made of; all, next, sources, why NAME ask further",
         words: Words::Fixed(&[
             ("all", "every part instead of groups"),
             ("next", "what the next request would hold"),

@@ -3,6 +3,7 @@
 
 mod cases;
 mod config;
+mod context;
 mod doctor;
 mod kill;
 mod oneshot;

@@ -1,0 +1,71 @@
+//! `hermes lab`: experiments and their receipts. A finding that differs is a result: the exit code
+//! says only whether the experiment could be carried out.
+
+use std::path::Path;
+
+use hermes_lab::{Comparison, Receipt, Target, compare, published_receipt, run_context};
+
+use crate::cli::{Experiment, Lab, Talk};
+use crate::exit::{Exit, Failure};
+use crate::out;
+
+/// The word for the published findings in place of a file.
+const PUBLISHED: &str = "published";
+
+/// Carries out one of the commands.
+///
+/// # Errors
+/// If the experiment cannot be carried out or a receipt cannot be read.
+pub fn run(talk: Talk, command: Lab) -> anyhow::Result<Exit> {
+    match command {
+        Lab::Run { experiment: Experiment::Context, endpoint, key_env, out, json } => {
+            let target = match (endpoint, talk.model) {
+                (None, _) => Target::Rehearsal,
+                (Some(base_url), Some(model)) => Target::Endpoint { base_url, model, key_env },
+                (Some(_), None) => {
+                    let text = "an endpoint needs a model; hint: add --model NAME";
+                    return Err(Failure::new(Exit::Usage, text).into());
+                }
+            };
+            let receipt = run_context(&target)?;
+            receipt.write(&out)?;
+            if json {
+                out::json(&receipt)?;
+            } else {
+                out::raw(receipt.to_markdown())?;
+            }
+            out::note(format!("written: {}/receipt.json and receipt.md", out.display()));
+        }
+        Lab::Compare { a, b, json } => {
+            let comparison = compare(&receipt(&a)?, &receipt(&b)?);
+            if json { out::json(&comparison)? } else { print(&comparison)? }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn receipt(path: &Path) -> anyhow::Result<Receipt> {
+    if path == Path::new(PUBLISHED) {
+        return Ok(published_receipt());
+    }
+    let file = if path.is_dir() { path.join("receipt.json") } else { path.to_owned() };
+    Ok(Receipt::read(&file)?)
+}
+
+fn print(comparison: &Comparison) -> anyhow::Result<()> {
+    out::line(format!("a: {}\nb: {}", comparison.a, comparison.b))?;
+    if comparison.same {
+        return out::line("the receipts are the same");
+    }
+    let word = |verdict: Option<hermes_lab::FindingVerdict>| {
+        verdict.map_or_else(|| "-".to_owned(), |verdict| verdict.word().to_owned())
+    };
+    let mut rows = Vec::new();
+    for (id, a, b) in &comparison.verdicts {
+        rows.push(vec![format!("{id} verdict"), word(*a), word(*b)]);
+    }
+    for (name, a, b) in comparison.facts.iter().chain(&comparison.figures) {
+        rows.push(vec![name.clone(), a.clone(), b.clone()]);
+    }
+    out::table(&["what differs", "a", "b"], rows, "verdicts, facts and figures are the same")
+}
