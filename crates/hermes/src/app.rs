@@ -15,7 +15,7 @@ use hermes_store::{OpenMode, RecoveredOutcome, SessionInfo, Store, StorePaths};
 
 use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
-use crate::out;
+use crate::{log, out};
 
 /// What commands share.
 pub struct App {
@@ -27,6 +27,8 @@ pub struct App {
     pub env: Arc<dyn Env>,
     /// Flags of the conversation.
     pub talk: Talk,
+    /// Secrets that the log must not show.
+    secrets: log::Secrets,
 }
 
 impl App {
@@ -40,7 +42,9 @@ impl App {
         if let Some(notice) = choice.reason.notice(&choice.home) {
             out::note(format!("note: {notice}"));
         }
-        Ok(Self { home: choice.home, vars, env: Arc::new(SystemEnv::new("")), talk })
+        let secrets = log::install(&choice.home);
+        let env = Arc::new(SystemEnv::new(""));
+        Ok(Self { home: choice.home, vars, env, talk, secrets })
     }
 
     /// Loads the configuration; a broken file is an error with its place.
@@ -61,7 +65,9 @@ impl App {
     /// # Errors
     /// If the configuration cannot be understood.
     pub fn config_with(&self, overrides: &Overrides) -> anyhow::Result<Loaded> {
-        Ok(load(&self.home, &self.vars, overrides)?)
+        let loaded = load(&self.home, &self.vars, overrides)?;
+        self.secrets.learn(loaded.redactor());
+        Ok(loaded)
     }
 
     /// Opens the store.
@@ -200,7 +206,12 @@ impl App {
         }
         let env = Arc::new(SystemEnv::new(&config.config.timezone));
         let (home, vars) = (self.home.clone(), Arc::new(self.vars.clone()));
-        Ok(Services::new(home, Arc::new(config.config), store, env, vars, &chain)?)
+        let redactor = config.redactor();
+        let mut services =
+            Services::new(home, Arc::new(config.config), store, env, vars, &chain)?;
+        services.variables = config.vars;
+        services.redactor = redactor;
+        Ok(services)
     }
 
     /// The configuration with the session's own model and provider, where they can still be
