@@ -7,7 +7,6 @@ mod cli;
 mod commands;
 mod exit;
 mod hint;
-mod log;
 mod out;
 mod progress;
 mod render;

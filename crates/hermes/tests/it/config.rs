@@ -102,7 +102,7 @@ fn set_promises_no_effect_that_does_not_come() {
 #[test]
 fn a_value_that_does_not_fit_names_no_place_in_a_file_that_was_not_written() {
     let rig = Rig::new();
-    let ran = rig.run(["config", "set", "approvals.timeout", "soon"]);
+    let ran = rig.run(["config", "set", "approvals.timeout", "-5"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(ran.stderr.contains("the file was not changed"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("config.yaml:1"), "{}", ran.stderr);
