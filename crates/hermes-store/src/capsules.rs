@@ -432,3 +432,49 @@ pub(crate) fn session_deleted(
         .filter_map(|capsule| Some((capsule.id, capsule.taken_by?.0)))
         .collect())
 }
+
+/// What stands where the text of a capsule was removed with the session it came from.
+const REMOVED: &str = "[the text of this capsule was removed with the session it came from]";
+
+/// Takes the text of a capsule out of the session that received it. Requests that held it can no
+/// longer be rebuilt: their text is what was to be removed.
+pub(crate) fn blank(
+    tx: &Transaction<'_>,
+    capsule: &str,
+    taken_by: &SessionId,
+) -> Result<(), StoreError> {
+    const DOING: &str = "removing the text of a capsule";
+    let Some(session_no) = engage::number_of(tx, taken_by)? else { return Ok(()) };
+    let (first, last) = crate::rows::key_range(session_no);
+    let rows = {
+        let mut statement = tx
+            .prepare(
+                "SELECT DISTINCT row_key FROM part
+                 WHERE key BETWEEN ?1 AND ?2 AND origin = ?3 AND label = ?4",
+            )
+            .doing(DOING)?;
+        let origin = codes::origin_code(hermes_core::Origin::Capsule);
+        statement
+            .query_map(params![first, last, origin, capsule], |row| row.get::<_, i64>(0))
+            .doing(DOING)?
+            .collect::<Result<Vec<_>, _>>()
+            .doing(DOING)?
+    };
+    for row in rows {
+        tx.execute(
+            "UPDATE part SET value = ?4 WHERE row_key = ?1 AND origin = ?2 AND label = ?3",
+            params![row, codes::origin_code(hermes_core::Origin::Capsule), capsule, REMOVED],
+        )
+        .doing(DOING)?;
+        let seq = crate::rows::seq_of(row);
+        let tool = [crate::search::index::Index::Tool];
+        crate::search::index::renew_row(tx, session_no, seq, &tool)?;
+    }
+    tx.execute(
+        "DELETE FROM body WHERE request_no IN
+             (SELECT request_no FROM request WHERE session_no = ?1)",
+        [session_no],
+    )
+    .doing(DOING)?;
+    Ok(())
+}

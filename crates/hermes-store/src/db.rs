@@ -168,6 +168,7 @@ pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Connect
     connection
         .execute_batch(
             "PRAGMA synchronous = FULL;
+             PRAGMA secure_delete = FAST;
              PRAGMA foreign_keys = ON;
              PRAGMA cache_size = -1024;
              PRAGMA temp_store = MEMORY;

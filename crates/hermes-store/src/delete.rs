@@ -5,17 +5,19 @@
 //! stay. The ledger keeps its rows; their texts and bodies go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use hermes_core::{DeleteReason, Digest, Hasher, OutboxEvent, SessionDelete, SessionId};
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
 use crate::db::Doing as _;
+use crate::files::SessionFiles;
 use crate::lease::{self, Claim};
 use crate::rows::{key_range, unreadable};
 use crate::store::Store;
 use crate::{
-    DeleteReceipt, DeleteRequest, Remaining, RemovedSession, StoreError, StorePaths, apply,
-    capsules, draft, engage, files, search, spool,
+    DeleteReceipt, DeleteRequest, Remaining, RemovedSession, StoreError, StorePaths, apply, backup,
+    capsules, draft, engage, files, scrub, search, spool,
 };
 
 const DOING: &str = "deleting sessions";
@@ -34,6 +36,9 @@ struct Job {
     held_here: BTreeSet<SessionId>,
     claim: Claim,
     dry_run: bool,
+    skip_held: bool,
+    with_derived: bool,
+    db: std::path::PathBuf,
 }
 
 pub(crate) fn delete(
@@ -59,27 +64,26 @@ pub(crate) fn delete(
     }
     let job = job_of(store, request)?;
     let wait = inner.options().busy_timeout;
-    let dry_run = job.dry_run;
+    let (dry_run, with_derived) = (job.dry_run, job.with_derived);
     let receipt = inner.write(move |side| {
         side.connection()?.execute_batch("PRAGMA secure_delete = ON").doing(DOING)?;
         let receipt = side.transaction(wait, |tx| run(tx, &job));
-        let connection = side.connection()?;
-        connection.execute_batch("PRAGMA secure_delete = OFF").doing(DOING)?;
-        if !dry_run && receipt.is_ok() {
-            // The deleted text is to leave the log too. Readers may be in the way; the next
-            // checkpoint does it then.
-            let truncated = connection
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-            if !matches!(truncated, Ok(0)) {
-                tracing::debug!("the log is truncated later");
-            }
-        }
+        scrub::back_to_ordinary(side.connection()?)?;
         receipt
     })?;
     if !dry_run {
         for removed in &receipt.removed {
             remove_files(inner.paths(), &removed.id);
         }
+        for path in &receipt.files {
+            if let Err(error) = files::remove(Path::new(path)) {
+                tracing::warn!(%error, path, "a file of a deleted session stays");
+            }
+        }
+        if with_derived && !receipt.replayed {
+            backup::forget(store, &receipt)?;
+        }
+        scrub::later(store);
     }
     Ok(receipt)
 }
@@ -119,6 +123,9 @@ fn job_of(store: &Store, request: DeleteRequest<'_>) -> Result<Job, StoreError> 
         held_here: inner.held(),
         claim: inner.claim(),
         dry_run: request.dry_run,
+        skip_held: request.skip_held,
+        with_derived: request.with_derived,
+        db: inner.paths().db.clone(),
         ids: request.ids,
     })
 }
@@ -135,7 +142,16 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
     if known.is_empty() {
         return replay(tx, job)?.map_or_else(|| Err(none_of(tx, job)), Ok);
     }
-    let all = with_relatives(tx, &known)?;
+    let skipped = if job.skip_held { take_out_held(tx, job, &mut known)? } else { Vec::new() };
+    let mut all = with_relatives(tx, &known)?;
+    if job.with_derived {
+        let mut branches = branches_of(tx, &all)?;
+        while !branches.is_empty() {
+            known.append(&mut branches);
+            all = with_relatives(tx, &known)?;
+            branches = branches_of(tx, &all)?;
+        }
+    }
     for (id, session_no) in &all {
         check_held(tx, job, id, *session_no)?;
     }
@@ -146,8 +162,14 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
         removed: Vec::new(),
         remaining: remaining(tx, job, &all)?,
         unknown,
+        skipped,
+        files: session_files(job, &all),
+        scrubbed_at: None,
         replayed: false,
     };
+    if all.is_empty() {
+        return Ok(receipt);
+    }
     let root = known.first().map_or_else(|| SessionId::new(""), |(id, _)| id.clone());
     for (id, session_no) in &all {
         receipt.removed.push(remove(tx, job, id, *session_no, &root)?);
@@ -166,7 +188,66 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
     });
     apply::store_event(tx, &event, job.claim.now)?;
     keep_receipt(tx, job, &receipt)?;
+    scrub::is_due(tx)?;
     Ok(receipt)
+}
+
+/// Takes those that are in use, or whose relatives are, out of the list.
+fn take_out_held(
+    tx: &Transaction<'_>,
+    job: &Job,
+    known: &mut Vec<(SessionId, i64)>,
+) -> Result<Vec<SessionId>, StoreError> {
+    let mut skipped = Vec::new();
+    let mut free = Vec::new();
+    for (id, session_no) in std::mem::take(known) {
+        let mut held = false;
+        for (relative, no) in with_relatives(tx, &[(id.clone(), session_no)])? {
+            match check_held(tx, job, &relative, no) {
+                Ok(()) => {}
+                Err(StoreError::Held { .. }) => held = true,
+                Err(error) => return Err(error),
+            }
+        }
+        if held { skipped.push(id) } else { free.push((id, session_no)) }
+    }
+    *known = free;
+    Ok(skipped)
+}
+
+/// Branches of these sessions that are not among them.
+fn branches_of(
+    tx: &Transaction<'_>,
+    all: &[(SessionId, i64)],
+) -> Result<Vec<(SessionId, i64)>, StoreError> {
+    let mut branches = Vec::new();
+    let mut statement = tx
+        .prepare_cached(
+            "SELECT id, session_no FROM sessions
+             WHERE parent_session_id = ?1 AND parent_kind = 'branch' ORDER BY session_no",
+        )
+        .doing(DOING)?;
+    for (id, _) in all {
+        let found = statement
+            .query_map([id.as_str()], |row| {
+                Ok((SessionId::new(row.get::<_, String>(0)?), row.get::<_, i64>(1)?))
+            })
+            .doing(DOING)?
+            .collect::<Result<Vec<_>, _>>()
+            .doing(DOING)?;
+        branches.extend(found.into_iter().filter(|branch| !all.contains(branch)));
+    }
+    Ok(branches)
+}
+
+/// Files of these sessions in the caller's folder.
+fn session_files(job: &Job, all: &[(SessionId, i64)]) -> Vec<String> {
+    let Some(folder) = &job.sessions_dir else { return Vec::new() };
+    all.iter()
+        .filter_map(|(id, _)| SessionFiles::of(id))
+        .flat_map(|names| names.find(Path::new(folder)))
+        .map(|path| path.display().to_string())
+        .collect()
 }
 
 /// The receipt of an identical request, if the sessions were not made anew since.
@@ -208,7 +289,7 @@ fn epochs(tx: &Transaction<'_>, ids: &[SessionId]) -> Result<String, StoreError>
     serde_json::to_string(&epochs).map_err(|error| unreadable("receipt", error.to_string()))
 }
 
-fn epoch_of(tx: &Transaction<'_>, id: &SessionId) -> Result<u32, StoreError> {
+pub(crate) fn epoch_of(tx: &Transaction<'_>, id: &SessionId) -> Result<u32, StoreError> {
     tx.query_row(
         "SELECT ifnull(max(epoch), 0) FROM tombstone WHERE session_id = ?1",
         [id.as_str()],
@@ -304,32 +385,29 @@ fn remaining(
     all: &[(SessionId, i64)],
 ) -> Result<Vec<Remaining>, StoreError> {
     let mut remaining = Vec::new();
+    for (branch, _) in branches_of(tx, all)? {
+        remaining.push(Remaining { kind: "branch".to_owned(), id: branch.to_string() });
+    }
     for (id, _) in all {
-        let mut statement = tx
-            .prepare_cached(
-                "SELECT id FROM sessions WHERE parent_session_id = ?1 AND parent_kind = 'branch'
-                 ORDER BY session_no",
-            )
-            .doing(DOING)?;
-        let branches = statement
-            .query_map([id.as_str()], |row| row.get::<_, String>(0))
-            .doing(DOING)?
-            .collect::<Result<Vec<_>, _>>()
-            .doing(DOING)?;
-        let gone = |branch: &String| all.iter().any(|(id, _)| id.as_str() == branch);
-        remaining.extend(
-            branches
-                .into_iter()
-                .filter(|branch| !gone(branch))
-                .map(|id| Remaining { kind: "branch".to_owned(), id }),
-        );
         let received = capsules::session_deleted(tx, id, job.dry_run, job.claim.now)?;
-        remaining.extend(
-            received
-                .into_iter()
-                .filter(|(_, by)| !all.iter().any(|(id, _)| id == by))
-                .map(|(id, _)| Remaining { kind: "capsule".to_owned(), id }),
-        );
+        for (capsule, by) in received {
+            if all.iter().any(|(id, _)| *id == by) {
+                continue;
+            }
+            if job.with_derived {
+                if !job.dry_run {
+                    capsules::blank(tx, &capsule, &by)?;
+                }
+            } else {
+                remaining.push(Remaining { kind: "capsule".to_owned(), id: capsule });
+            }
+        }
+    }
+    if !job.with_derived {
+        for path in backup::list(&job.db) {
+            let id = path.display().to_string();
+            remaining.push(Remaining { kind: "backup".to_owned(), id });
+        }
     }
     Ok(remaining)
 }

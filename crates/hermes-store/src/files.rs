@@ -67,6 +67,71 @@ pub(crate) fn stem(id: &SessionId) -> String {
     format!("{kept}.{}", &Digest::of(text).to_string()[..20])
 }
 
+/// The files that programs keep of one session in a folder of session files. The one place that
+/// makes their names, for whoever writes them and for whoever removes them.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionFiles<'a> {
+    id: &'a SessionId,
+}
+
+impl<'a> SessionFiles<'a> {
+    /// Of this session; None if its id is no safe file name, so that it has no such files.
+    pub fn of(id: &'a SessionId) -> Option<Self> {
+        let text = id.as_str();
+        let safe = !text.is_empty()
+            && !text.starts_with('.')
+            && !text.contains(['/', '\\', '\0', ':'])
+            && !text.contains("..");
+        safe.then_some(Self { id })
+    }
+
+    /// The transcript as one JSON object.
+    pub fn json(self) -> String {
+        format!("{}.json", self.id)
+    }
+
+    /// The transcript as JSON lines.
+    pub fn jsonl(self) -> String {
+        format!("{}.jsonl", self.id)
+    }
+
+    /// The log of the session.
+    pub fn log(self) -> String {
+        format!("session_{}.json", self.id)
+    }
+
+    /// A dumped request.
+    pub fn request_dump(self, stamp: &str) -> String {
+        format!("request_dump_{}_{stamp}.json", self.id)
+    }
+
+    /// Whether a file is one of this session's. The stamp of a dump is digits and underscores, so
+    /// that a session whose id begins with this one keeps its own.
+    pub fn owns(self, name: &str) -> bool {
+        let is_dump = || {
+            name.strip_prefix(&format!("request_dump_{}_", self.id))
+                .and_then(|rest| rest.strip_suffix(".json"))
+                .is_some_and(|stamp| {
+                    !stamp.is_empty() && stamp.chars().all(|c| c.is_ascii_digit() || c == '_')
+                })
+        };
+        [self.json(), self.jsonl(), self.log()].iter().any(|own| own == name) || is_dump()
+    }
+
+    /// Those that are in the folder, by name.
+    pub fn find(self, folder: &Path) -> Vec<std::path::PathBuf> {
+        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        let mut found: Vec<std::path::PathBuf> = entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_str().is_some_and(|name| self.owns(name)))
+            .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
+            .map(|entry| entry.path())
+            .collect();
+        found.sort();
+        found
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -89,6 +89,22 @@ impl Inner {
         self.env.now()
     }
 
+    /// Time and chance.
+    pub(crate) fn env(&self) -> &Arc<dyn Env> {
+        &self.env
+    }
+
+    /// The clock, for jobs of the writer thread.
+    pub(crate) fn clock(&self) -> impl Fn() -> Timestamp + Send + use<> {
+        let env = Arc::clone(&self.env);
+        move || env.now()
+    }
+
+    /// Closes the readers: the file is about to be written over.
+    pub(crate) fn forget_readers(&self) {
+        locked(&self.readers).clear();
+    }
+
     pub(crate) fn holder(&self) -> &Holder {
         self.holder.get_or_init(|| lease::this_process(&*self.env))
     }
@@ -213,5 +229,21 @@ impl Inner {
     /// The side file of a session.
     pub(crate) fn spool_path(&self, session: &SessionId) -> PathBuf {
         crate::spool::path_of(&self.paths.spool_dir, session)
+    }
+}
+
+impl Drop for Inner {
+    /// What was deleted leaves the file before the process ends.
+    fn drop(&mut self) {
+        let runs = locked(&self.worker).is_some();
+        if runs && self.mode == OpenMode::ReadWrite {
+            locked(&self.readers).clear();
+            let now = self.clock();
+            self.post(move |side| {
+                if let Err(error) = crate::scrub::if_due(side, now().0) {
+                    tracing::debug!(%error, "what was deleted is scrubbed by the next process");
+                }
+            });
+        }
     }
 }

@@ -182,6 +182,34 @@ pub(crate) fn check_free(
     Ok(lease.epoch)
 }
 
+/// A session that somebody holds, if there is one.
+pub(crate) fn any_held(
+    connection: &Connection,
+    claim: &Claim,
+) -> Result<Option<SessionId>, StoreError> {
+    const DOING: &str = "looking for sessions in use";
+    let mut statement = connection
+        .prepare(
+            "SELECT l.session_no, s.id FROM lease l JOIN sessions s ON s.session_no = l.session_no
+             WHERE l.token IS NOT NULL",
+        )
+        .doing(DOING)?;
+    let found = statement
+        .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+        .doing(DOING)?
+        .collect::<Result<Vec<_>, _>>()
+        .doing(DOING)?;
+    for (session_no, id) in found {
+        let id = SessionId::new(id);
+        match check_free(connection, session_no, &id, claim) {
+            Ok(_) => {}
+            Err(StoreError::Held { .. }) => return Ok(Some(id)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
 /// Takes the lease; returns its new epoch.
 pub(crate) fn take(
     transaction: &Transaction<'_>,

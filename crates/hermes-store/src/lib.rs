@@ -13,6 +13,8 @@
 //!   `messages.id` that third-party readers see.
 
 mod apply;
+mod archive;
+mod backup;
 mod branch;
 mod capsules;
 mod check;
@@ -35,7 +37,9 @@ mod outbox;
 mod read;
 mod record;
 mod rows;
+mod scrub;
 mod search;
+mod select;
 mod session;
 mod spool;
 mod store;
@@ -43,16 +47,19 @@ mod title;
 mod types;
 mod worker;
 
+pub use archive::ArchiveRequest;
 pub use capsules::{CapsuleRecord, CapsuleState, NewCapsule};
 pub use compactions::{CompactionAttempt, Compactions};
 pub use draft::{Draft, DraftKind};
 pub use error::{StoreError, Unavailable};
+pub use files::SessionFiles;
 pub use find::{Carrier, Frame, GenerationHit, RowHit, RowHits, TextHit};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
 pub use search::{
     BrowseAnswer, BrowseEntry, ReadAnswer, ScrollAnswer, SearchAnswer, SearchRequest, SearchResult,
     SearchSort, SessionMeta, ShownMessage, parse_when,
 };
+pub use select::Selection;
 pub use session::{SessionLease, SessionWriter};
 pub use store::Store;
 pub use types::{

@@ -28,6 +28,7 @@ use answer::{Depth, Head};
 use index::Index;
 use question::Question;
 use rank::Bounds;
+pub(crate) use rank::chain_of;
 
 /// Bounds of a request.
 const MOST_RESULTS: usize = 10;

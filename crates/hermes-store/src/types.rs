@@ -249,6 +249,11 @@ pub struct DeleteRequest<'a> {
     pub held: Vec<&'a SessionLease>,
     /// Report what would be removed and change nothing.
     pub dry_run: bool,
+    /// Leave sessions in use where they are and name them, instead of refusing all.
+    pub skip_held: bool,
+    /// Also what was derived from them: branches, the text of capsules that others received,
+    /// copies in backups.
+    pub with_derived: bool,
 }
 
 impl DeleteRequest<'_> {
@@ -262,6 +267,8 @@ impl DeleteRequest<'_> {
             sessions_dir: None,
             held: Vec::new(),
             dry_run: false,
+            skip_held: false,
+            with_derived: false,
         }
     }
 }
@@ -281,6 +288,15 @@ pub struct DeleteReceipt {
     pub remaining: Vec<Remaining>,
     /// Asked for, but unknown.
     pub unknown: Vec<SessionId>,
+    /// Asked for, but in use.
+    #[serde(default)]
+    pub skipped: Vec<SessionId>,
+    /// Files that went with them.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// When the bytes were gone from file, index and log; None while that is under way.
+    #[serde(default)]
+    pub scrubbed_at: Option<Timestamp>,
     /// Whether this is the receipt of an earlier, identical request.
     #[serde(skip)]
     pub replayed: bool,

@@ -34,6 +34,11 @@ impl WriteSide {
         }
     }
 
+    /// Closes the connection; the next job opens another.
+    pub(crate) fn forget_connection(&mut self) {
+        self.connection = None;
+    }
+
     /// Runs `work` in one transaction that waits at most `wait` for the write lock.
     pub(crate) fn transaction<T>(
         &mut self,

@@ -176,7 +176,7 @@ fn message(chance: &Chance, n: u64) -> String {
         let rank = (20_000.0_f64.powf(chance.share()) - 1.0) as u64;
         out.push_str(&word(rank));
     }
-    if n % 5 == 0 {
+    if n.is_multiple_of(5) {
         out.push_str(" everyfifth");
     }
     if n % 100 == 7 {
@@ -186,7 +186,8 @@ fn message(chance: &Chance, n: u64) -> String {
         out.push_str(" orange lighthouse keeper");
     }
     if n % 20_000 == 11 {
-        out.push_str(&format!(" planted{}", n / 20_000));
+        out.push_str(" planted");
+        out.push_str(&(n / 20_000).to_string());
     }
     out
 }

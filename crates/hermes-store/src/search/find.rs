@@ -225,9 +225,12 @@ impl Asking<'_> {
     }
 }
 
-/// A word that is nowhere may be the beginning of one: part of a digest, a word not yet typed out.
+/// A word with digits that is nowhere may be the beginning of one: people give the first digits of
+/// a digest or an id.
 fn beginning(term: &Term) -> Option<String> {
     let word = term.expression.strip_prefix('"')?.strip_suffix('"')?;
-    let fits = word.len() >= 4 && word.is_ascii() && !word.contains([' ', '"']);
+    let fits = word.len() >= 4
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     fits.then(|| format!("\"{word}\" *"))
 }

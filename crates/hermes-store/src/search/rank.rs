@@ -287,7 +287,7 @@ fn root_of(connection: &Connection, id: &str) -> Result<Option<i64>, StoreError>
 }
 
 /// The sessions of one compaction chain, this one included.
-pub(super) fn chain_of(connection: &Connection, session: &str) -> Result<HashSet<i64>, StoreError> {
+pub(crate) fn chain_of(connection: &Connection, session: &str) -> Result<HashSet<i64>, StoreError> {
     let mut statement = connection
         .prepare_cached(
             "WITH RECURSIVE chain(id) AS (

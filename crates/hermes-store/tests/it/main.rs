@@ -11,6 +11,7 @@ mod capsules;
 mod compactions;
 mod concurrency;
 mod delete;
+mod delete_paths;
 mod draft;
 mod export;
 mod first_start;

@@ -1,0 +1,241 @@
+//! Backups: whole copies beside the store, made while others write, and restored without bringing
+//! back what was deleted since.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermes_core::{DeleteReason, SessionId};
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::db::Doing as _;
+use crate::files::{self, io_at};
+use crate::store::Store;
+use crate::{DeleteReceipt, DeleteRequest, OpenMode, StoreError, StoreOptions, StorePaths, lease};
+
+/// Pages copied at once, so that writers come in between.
+const PAGES: i32 = 1024;
+/// Backups kept; the oldest goes first.
+const KEEP: usize = 10;
+
+/// The folder of the backups of a store.
+pub(crate) fn folder(db: &Path) -> PathBuf {
+    db.parent().unwrap_or(Path::new(".")).join("backups")
+}
+
+/// The backups there are, the oldest first.
+pub(crate) fn list(db: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder(db)) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "db"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Copies one database into another file, page by page.
+pub(crate) fn copy(from: &Connection, to: &Path) -> Result<(), StoreError> {
+    const DOING: &str = "copying the store";
+    let fresh = files::private_options().write(true).create_new(true).open(to);
+    drop(fresh.map_err(io_at(to))?);
+    let copied = (|| {
+        let mut target = Connection::open(to).doing(DOING)?;
+        let backup = Backup::new(from, &mut target).doing(DOING)?;
+        backup.run_to_completion(PAGES, Duration::ZERO, None).doing(DOING)?;
+        drop(backup);
+        // A copy carries no log of its own.
+        let _mode: String =
+            target.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0)).doing(DOING)?;
+        target.close().map_err(|(_, error)| error).doing(DOING)
+    })();
+    if copied.is_err() {
+        files::remove(to).map_err(io_at(to))?;
+    }
+    copied
+}
+
+/// Whether the file is a sound store.
+pub(crate) fn verify(path: &Path) -> Result<(), StoreError> {
+    const DOING: &str = "checking a copy";
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).doing(DOING)?;
+    let answer: String =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).doing(DOING)?;
+    if answer == "ok" {
+        return Ok(());
+    }
+    Err(StoreError::Refused {
+        what: format!("{} is damaged: {answer}", path.display()),
+        hint: "choose another backup, or run `hermes sessions repair` on the store itself",
+    })
+}
+
+/// The store in a file of its own, for work on backups.
+fn opened(store: &Store, db: &Path) -> Result<Store, StoreError> {
+    let beside = db.with_extension("side");
+    let paths = StorePaths {
+        db: db.to_owned(),
+        spool_dir: beside.join("spool"),
+        drafts_dir: beside.join("drafts"),
+    };
+    let env = Arc::clone(store.inner().env());
+    let opened = Store::open_with(paths, env, OpenMode::ReadWrite, StoreOptions::default())?;
+    Ok(opened)
+}
+
+/// Removes deleted sessions from every backup, too.
+pub(crate) fn forget(store: &Store, receipt: &DeleteReceipt) -> Result<(), StoreError> {
+    for path in list(&store.inner().paths().db) {
+        let ids: Vec<SessionId> = receipt.removed.iter().map(|gone| gone.id.clone()).collect();
+        forget_in(store, &path, &ids, receipt.reason)?;
+    }
+    Ok(())
+}
+
+fn forget_in(
+    store: &Store,
+    path: &Path,
+    ids: &[SessionId],
+    reason: DeleteReason,
+) -> Result<(), StoreError> {
+    let copy = opened(store, path)?;
+    let known: Vec<SessionId> = ids
+        .iter()
+        .filter(|id| copy.session(id).is_ok_and(|found| found.is_some()))
+        .cloned()
+        .collect();
+    if !known.is_empty() {
+        copy.delete_session(DeleteRequest::new(known, reason))?;
+        copy.scrub()?;
+    }
+    copy.close();
+    let beside = path.with_extension("side");
+    if beside.exists() {
+        std::fs::remove_dir_all(&beside).map_err(io_at(&beside))?;
+    }
+    for suffix in ["-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let side = PathBuf::from(name);
+        if side.metadata().is_ok_and(|meta| meta.len() == 0) {
+            files::remove(&side).map_err(io_at(&side))?;
+        }
+    }
+    Ok(())
+}
+
+impl Store {
+    /// The backups there are, the oldest first.
+    pub fn backups(&self) -> Vec<PathBuf> {
+        list(&self.inner().paths().db)
+    }
+
+    /// Copies the store, while it is in use, to `to`, or to a dated file in the folder of backups,
+    /// of which the newest ten are kept. Returns the file.
+    ///
+    /// # Errors
+    /// If there is no store, the file exists already, or there is no room.
+    pub fn backup(&self, to: Option<&Path>) -> Result<PathBuf, StoreError> {
+        let db = &self.inner().paths().db;
+        let path = if let Some(path) = to {
+            path.to_owned()
+        } else {
+            let folder = folder(db);
+            files::private_dir(&folder)?;
+            let now = self.inner().now();
+            let stamp = now.civil(0).strftime("%Y%m%d-%H%M%S").to_string();
+            (0_u32..10_000)
+                .map(|n| folder.join(format!("state-{stamp}-{n}.db")))
+                .find(|path| !path.exists())
+                .unwrap_or_else(|| folder.join(format!("state-{stamp}.db")))
+        };
+        let copied = self.inner().read(|connection| copy(connection, &path))?;
+        if copied.is_none() {
+            return Err(StoreError::Refused {
+                what: "there is no store yet".to_owned(),
+                hint: "a first conversation makes one: hermes chat -q hello",
+            });
+        }
+        verify(&path)?;
+        if to.is_none() {
+            let all = list(db);
+            for old in all.iter().take(all.len().saturating_sub(KEEP)) {
+                files::remove(old).map_err(io_at(old))?;
+            }
+        }
+        Ok(path)
+    }
+
+    /// Puts a backup in the place of the store. The present store is kept as a backup first, and
+    /// what was deleted since the backup was made stays deleted. Returns where the former store is.
+    ///
+    /// # Errors
+    /// If the backup is damaged or not ours, or a session is in use.
+    pub fn restore(&self, from: &Path) -> Result<Option<PathBuf>, StoreError> {
+        verify(from)?;
+        self.inner().ensure_writable()?;
+        let db = self.inner().paths().db.clone();
+        let fresh = db.with_extension("restoring");
+        files::remove(&fresh).map_err(io_at(&fresh))?;
+        {
+            let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)
+                .doing("opening the backup")?;
+            copy(&source, &fresh)?;
+        }
+        let prepared = self.prepare_restored(&fresh);
+        let outcome = prepared.and_then(|()| {
+            let kept = if db.exists() { Some(self.backup(None)?) } else { None };
+            self.take_over(&fresh)?;
+            Ok(kept)
+        });
+        files::remove(&fresh).map_err(io_at(&fresh))?;
+        outcome
+    }
+
+    /// Deletes from a copy what was deleted here since it was made.
+    fn prepare_restored(&self, fresh: &Path) -> Result<(), StoreError> {
+        const DOING: &str = "reading what was deleted";
+        let deleted = self.inner().read(|connection| {
+            let mut statement = connection
+                .prepare(
+                    "SELECT DISTINCT t.session_id FROM tombstone t
+                     WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.session_id)",
+                )
+                .doing(DOING)?;
+            let found = statement
+                .query_map([], |row| row.get::<_, String>(0).map(SessionId::new))
+                .doing(DOING)?;
+            found.collect::<Result<Vec<_>, _>>().doing(DOING)
+        })?;
+        forget_in(self, fresh, &deleted.unwrap_or_default(), DeleteReason::Delete)
+    }
+
+    /// Writes the pages of a checked file over the store, in one transaction of the writer, so
+    /// that other processes see the one or the other.
+    pub(crate) fn take_over(&self, from: &Path) -> Result<(), StoreError> {
+        const DOING: &str = "putting the copy in place";
+        let from = from.to_owned();
+        let claim = lease::Claim { held_here: true, ..self.inner().claim() };
+        let busy = self.inner().read(|connection| lease::any_held(connection, &claim))?.flatten();
+        if let Some(session) = busy {
+            return Err(StoreError::Refused {
+                what: format!("session {session} is in use"),
+                hint: "end the other process first",
+            });
+        }
+        self.inner().forget_readers();
+        self.inner().write(move |side| {
+            let source = Connection::open_with_flags(&from, OpenFlags::SQLITE_OPEN_READ_ONLY)
+                .doing(DOING)?;
+            let target = side.connection()?;
+            let backup = Backup::new(&source, target).doing(DOING)?;
+            backup.run_to_completion(-1, Duration::from_millis(50), None).doing(DOING)?;
+            drop(backup);
+            side.forget_connection();
+            side.connection().map(drop)
+        })
+    }
+}

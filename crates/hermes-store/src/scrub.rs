@@ -1,0 +1,181 @@
+//! Deleted text leaves the file, the search index and the log.
+//!
+//! A deletion marks the store as due. The writer thread then merges the index (its old segments
+//! still hold the words of deleted rows), rewrites a small file as a whole (freed room inside pages
+//! may hold what stood there before), truncates the log, and notes the time in the receipts. It
+//! runs after the deletion, and once more when the store is closed if readers were in the way.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::db::Doing as _;
+use crate::rows::unreadable;
+use crate::search::index::Index;
+use crate::store::Store;
+use crate::worker::WriteSide;
+use crate::{DeleteReceipt, StoreError};
+
+const DOING: &str = "scrubbing what was deleted";
+const DUE: &str = "scrub_due";
+
+/// Pages of the index merged in one transaction, so that others come in between.
+const STEP: i64 = 400;
+/// Steps at most; an index of a million rows needs a few hundred.
+const MOST_STEPS: u32 = 5_000;
+/// A file up to this size is rewritten as a whole: about a second's work.
+const SMALL: i64 = 128 << 20;
+/// How long readers may be waited for.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// The ordinary setting: freed cells are overwritten where that costs no further page.
+pub(crate) fn back_to_ordinary(connection: &Connection) -> Result<(), StoreError> {
+    connection.execute_batch("PRAGMA secure_delete = FAST").doing(DOING)
+}
+
+/// Marks the store, in the transaction that deletes.
+pub(crate) fn is_due(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .execute("INSERT OR REPLACE INTO state_meta (key, value) VALUES (?1, '1')", [DUE])
+        .doing(DOING)?;
+    Ok(())
+}
+
+/// Has it done on the writer thread, without waiting for it.
+pub(crate) fn later(store: &Store) {
+    let now = store.inner().clock();
+    store.inner().post(move |side| {
+        if let Err(error) = if_due(side, now().0) {
+            tracing::debug!(%error, "what was deleted is scrubbed later");
+        }
+    });
+}
+
+/// Does it, if it is due.
+pub(crate) fn if_due(side: &mut WriteSide, now: i64) -> Result<(), StoreError> {
+    let connection = side.connection()?;
+    let due: Option<String> = connection
+        .query_row("SELECT value FROM state_meta WHERE key = ?1", [DUE], |row| row.get(0))
+        .optional()
+        .doing(DOING)?;
+    if due.is_none() {
+        return Ok(());
+    }
+    connection.busy_timeout(WAIT).doing(DOING)?;
+    connection.execute_batch("PRAGMA secure_delete = ON").doing(DOING)?;
+    let outcome = scrub(connection);
+    back_to_ordinary(connection)?;
+    outcome?;
+    note(side, now)
+}
+
+fn scrub(connection: &Connection) -> Result<(), StoreError> {
+    for index in Index::BOTH {
+        merge(connection, index.table())?;
+    }
+    let size: i64 = connection
+        .query_row(
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+            [],
+            |row| row.get(0),
+        )
+        .doing(DOING)?;
+    if size <= SMALL {
+        connection.execute_batch("VACUUM").doing(DOING)?;
+    }
+    truncate_log(connection)
+}
+
+/// Merges all segments into one, step by step.
+pub(crate) fn merge(connection: &Connection, table: &str) -> Result<(), StoreError> {
+    let sql = format!("INSERT INTO {table}({table}, rank) VALUES ('merge', ?1)");
+    let changes = || -> Result<i64, StoreError> {
+        connection.query_row("SELECT total_changes()", [], |row| row.get(0)).doing(DOING)
+    };
+    // A negative number begins a merge of everything; positive ones go on with it.
+    let mut pages = -STEP;
+    for _ in 0..MOST_STEPS {
+        let before = changes()?;
+        connection.execute(&sql, [pages]).doing(DOING)?;
+        pages = STEP;
+        if changes()? - before < 2 {
+            break;
+        }
+    }
+    // One segment with deleted documents is not merged with itself.
+    connection
+        .execute_batch(&format!("INSERT INTO {table}({table}) VALUES ('optimize')"))
+        .doing(DOING)
+}
+
+pub(crate) fn truncate_log(connection: &Connection) -> Result<(), StoreError> {
+    let busy: i64 = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .doing(DOING)?;
+    if busy == 0 {
+        return Ok(());
+    }
+    Err(StoreError::Unavailable { doing: DOING, why: crate::Unavailable::Locked })
+}
+
+/// Notes the time in every receipt that waits for it.
+fn note(side: &mut WriteSide, now: i64) -> Result<(), StoreError> {
+    side.transaction(WAIT, |tx| {
+        let waiting = {
+            let mut statement = tx
+                .prepare("SELECT receipt_no, json FROM receipt ORDER BY receipt_no DESC LIMIT 1000")
+                .doing(DOING)?;
+            statement
+                .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+                .doing(DOING)?
+                .collect::<Result<Vec<_>, _>>()
+                .doing(DOING)?
+        };
+        for (no, json) in waiting {
+            let mut receipt: DeleteReceipt = serde_json::from_str(&json)
+                .map_err(|error| unreadable("receipt", error.to_string()))?;
+            if receipt.scrubbed_at.is_some() {
+                continue;
+            }
+            receipt.scrubbed_at = Some(hermes_core::Timestamp(now));
+            let json = serde_json::to_string(&receipt)
+                .map_err(|error| unreadable("receipt", error.to_string()))?;
+            tx.execute("UPDATE receipt SET json = ?2 WHERE receipt_no = ?1", params![no, json])
+                .doing(DOING)?;
+        }
+        tx.execute("DELETE FROM state_meta WHERE key = ?1", [DUE]).doing(DOING)?;
+        Ok(())
+    })
+}
+
+impl Store {
+    /// Waits until what was deleted is gone from file, index and log.
+    ///
+    /// # Errors
+    /// If readers are in the way for too long; it is tried again when the store is closed.
+    pub fn scrub(&self) -> Result<(), StoreError> {
+        let now = self.inner().clock();
+        self.inner().write(move |side| if_due(side, now().0))
+    }
+
+    /// The receipt of a deletion, as it stands now.
+    pub fn receipt(&self, request_id: &str) -> Result<Option<DeleteReceipt>, StoreError> {
+        let json: Option<Option<String>> = self.inner().read(|connection| {
+            connection
+                .query_row(
+                    "SELECT json FROM receipt WHERE request_id = ?1
+                     ORDER BY receipt_no DESC LIMIT 1",
+                    [request_id],
+                    |row| row.get(0),
+                )
+                .optional()
+                .doing("reading a receipt")
+        })?;
+        json.flatten()
+            .map(|json| {
+                serde_json::from_str(&json)
+                    .map_err(|error| unreadable("receipt", error.to_string()))
+            })
+            .transpose()
+    }
+}
