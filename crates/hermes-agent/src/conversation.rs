@@ -449,7 +449,10 @@ impl Conversation {
             git_branch: workspace.git_branch.clone(),
             model: self.model.model.clone(),
             provider: self.model.provider.clone(),
-            base_url: services.endpoints.first().map(|endpoint| endpoint.base_url.to_string()),
+            base_url: services
+                .endpoints
+                .first()
+                .map(|endpoint| hermes_provider::public_url(&endpoint.base_url)),
             parent: child.map(|child| (child.parent.clone(), ParentKind::Delegate)),
             title: None,
             started_at: self.started_at,

@@ -125,7 +125,7 @@ impl Services {
 
 /// Names an endpoint in the table of learned wire profiles.
 pub(crate) fn endpoint_key(endpoint: &Endpoint) -> String {
-    format!("{} {}", endpoint.base_url, endpoint.model)
+    format!("{} {}", hermes_provider::public_url(&endpoint.base_url), endpoint.model)
 }
 
 /// The endpoint that the settings describe, with what is known of its kind before the first call.

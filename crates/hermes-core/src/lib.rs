@@ -16,6 +16,7 @@ mod message;
 mod prompt;
 mod request;
 mod row;
+mod secret;
 mod time;
 mod tokens;
 mod tool;
@@ -38,6 +39,7 @@ pub use request::{
 pub use row::{
     Origin, Part, PartBody, REASONING_CONTENT, Role, Row, RowStatus, Standing, ToolLink, slot,
 };
+pub use secret::secret_forms;
 pub use time::Timestamp;
 pub use tokens::{TokenKind, Tokens};
 pub use tool::{ToolCall, ToolDef, ToolOutcome, ToolRegistry, ToolSet, ToolSink};

@@ -134,6 +134,20 @@ impl Config {
         keys.flatten().cloned().chain(headers).collect::<Vec<_>>().into_iter()
     }
 
+    /// The variables that hold keys of endpoints (`key_env`).
+    pub(crate) fn key_variables(&self) -> impl Iterator<Item = &str> {
+        let providers = self.providers.values().chain(&self.custom_providers);
+        std::iter::once(&self.model.key_env)
+            .chain(providers.map(|provider| &provider.key_env))
+            .chain(self.fallback_providers.iter().map(|fallback| &fallback.key_env))
+            .chain(self.auxiliary.tasks.values().flat_map(|task| {
+                let chain = task.fallback_chain.iter().map(|fallback| &fallback.key_env);
+                std::iter::once(&task.key_env).chain(chain)
+            }))
+            .map(|name| name.trim())
+            .filter(|name| !name.is_empty())
+    }
+
     /// Every setting with its value, by key.
     pub fn settings(&self) -> Vec<Setting> {
         let mut out = Vec::new();

@@ -16,6 +16,14 @@ pub enum HomeError {
         /// The variable that names the person's home folder on this platform.
         variable: &'static str,
     },
+    /// The variable that names the folder is no Unicode.
+    #[error(
+        "{variable} is no valid UTF-8, and paths are kept as text\nhint: rename that folder, or set HERMES_HOME to another one"
+    )]
+    NotUnicode {
+        /// The variable.
+        variable: &'static str,
+    },
     /// `HERMES_HOME` names a folder whose store belongs to the Python program.
     #[error(
         "{} belongs to the Python Hermes Agent (its state.db was written by it) and is never written to\nhint: set HERMES_HOME to another folder, or unset it to use ~/.hermes-rs; `hermes import` copies the old home once it is available",

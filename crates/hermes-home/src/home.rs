@@ -93,11 +93,18 @@ impl Home {
     /// `HERMES_HOME`, else `~/.hermes`, else (if that one is the Python program's) `~/.hermes-rs`.
     ///
     /// # Errors
-    /// If no folder is known or `HERMES_HOME` names a home of the Python program.
+    /// If no folder is known, the variable that counts is no Unicode, or `HERMES_HOME` names a home of the Python program.
     pub fn resolve(vars: &ProcessVars) -> Result<HomeChoice, HomeError> {
         let named = |name: &str| vars.get(name).filter(|value| !value.trim().is_empty());
+        // What `process_vars` puts in the place of bytes that are no Unicode. Another folder than
+        // the one that was meant must not be made.
+        let readable = |variable: &'static str, value: &str| {
+            let odd = value.contains(char::REPLACEMENT_CHARACTER);
+            if odd { Err(HomeError::NotUnicode { variable }) } else { Ok(()) }
+        };
         let user_home = named(HOME_VARIABLE).map(PathBuf::from);
         if let Some(value) = named("HERMES_HOME") {
+            readable("HERMES_HOME", value)?;
             let root = expand_tilde(value.trim(), user_home.as_deref());
             let root = std::path::absolute(&root).unwrap_or(root);
             if is_python_home(&root)? {
@@ -106,6 +113,7 @@ impl Home {
             return Ok(HomeChoice { home: Self::at(root), reason: HomeReason::Variable });
         }
         let user_home = user_home.ok_or(HomeError::Unknown { variable: HOME_VARIABLE })?;
+        readable(HOME_VARIABLE, &user_home.to_string_lossy())?;
         let default = user_home.join(".hermes");
         if !is_python_home(&default)? {
             return Ok(HomeChoice { home: Self::at(default), reason: HomeReason::Default });

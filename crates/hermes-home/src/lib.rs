@@ -14,6 +14,7 @@ mod load;
 mod lock;
 pub mod redact;
 mod routes;
+mod secrets;
 mod settings;
 
 mod system_env;
@@ -40,6 +41,7 @@ pub use routes::{
 };
 pub use secrecy::{ExposeSecret, SecretString};
 
+pub use secrets::Secrets;
 pub use settings::{Check, ConfigReceipt, ShownSetting, check, get, set, set_env, show};
 pub use system_env::SystemEnv;
 pub use vars::{VarSource, Vars};

@@ -133,7 +133,10 @@ impl Loaded {
         }
         let mut redactor = Redactor::new(self.vars.secrets());
         for secret in self.config.secrets() {
-            redactor.add(secret.expose_secret());
+            redactor.add_key(secret.expose_secret());
+        }
+        for value in self.config.key_variables().filter_map(|name| self.vars.get(name)) {
+            redactor.add_key(value);
         }
         redactor
     }
@@ -245,7 +248,7 @@ pub(crate) fn read_config_text(path: &Path) -> Result<Option<fsio::ReadText>, Co
     Err(fail(io::Error::new(io::ErrorKind::InvalidData, reason)))
 }
 
-fn read_dotenv(path: &Path) -> Result<(DotEnv, Vec<Problem>), ConfigError> {
+pub(crate) fn read_dotenv(path: &Path) -> Result<(DotEnv, Vec<Problem>), ConfigError> {
     let text = match fsio::read_text(path, MAX_CONFIG) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -10,7 +10,7 @@ mod shape;
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub use name::is_secret_name;
+pub use name::{is_secret_name, may_hold_secret};
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "[redacted]";
@@ -65,6 +65,18 @@ impl Redactor {
                 if !self.known.contains(&form) {
                     self.known.push(form);
                 }
+            }
+        }
+        self.known.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    }
+
+    /// Registers the key of an endpoint or another value whose place alone says that it is a secret:
+    /// in every form that it takes in text, also where it is shorter than [`MIN_KNOWN`].
+    pub fn add_key(&mut self, value: &str) {
+        self.add(value);
+        for form in hermes_core::secret_forms(value) {
+            if !self.known.contains(&form) {
+                self.known.push(form);
             }
         }
         self.known.sort_by_key(|value| std::cmp::Reverse(value.len()));

@@ -2,8 +2,9 @@
 //!
 //! Servers agree on the outline and on little else; what is tolerated here and why is told where
 //! it is done. Nothing that was received is lost to an oddity elsewhere: oddities become
-//! [`Reply::problems`]. Only three things end a reply as failed: an error object, a chunk before
-//! the finish that cannot be read, and an end without a terminal marker.
+//! [`Reply::problems`]. Only three things end a reply as failed: an error object, an end without a
+//! terminal marker, and a chunk before the finish that cannot be read, unless the text went on
+//! behind it. With tool calls the last always does: what was lost could be a part of a command.
 
 use std::sync::Arc;
 
@@ -23,6 +24,10 @@ use think::Splitter;
 /// Fields that hold reasoning text. The first one that has any in a chunk counts, because some
 /// servers send the same text in two.
 const REASONING_FIELDS: [&str; 4] = [REASONING_CONTENT, "reasoning", "thinking", "reasoning_text"];
+
+/// What is said of an answer that an output limit ended before its first word.
+pub(crate) const NOTHING_WRITTEN: &str =
+    "the output limit was reached before anything was written (finish reason \"length\")";
 
 /// The structured field of routers.
 const REASONING_DETAILS: &str = "reasoning_details";
@@ -56,11 +61,30 @@ pub struct Assembly {
     saw_delta: bool,
     done: bool,
     unreadable: Option<String>,
+    /// Readable chunks followed the unreadable one.
+    went_on: bool,
+    /// The one thing that came is a whole document, not a chunk of a stream.
+    document: bool,
+    /// The first thing that came without a message in it, for the error's words.
+    odd: Option<String>,
     problems: Vec<String>,
 }
 
 impl Assembly {
-    /// Takes the data of one event, or a whole document.
+    /// Takes a body that is one whole document.
+    ///
+    /// # Errors
+    /// If it is an error object.
+    pub fn feed_document(
+        &mut self,
+        data: &str,
+        on: &mut dyn FnMut(Fragment<'_>),
+    ) -> Result<(), Failure> {
+        self.document = true;
+        self.feed(data, on)
+    }
+
+    /// Takes the data of one event, or one of several documents.
     ///
     /// # Errors
     /// If it is an error object.
@@ -70,7 +94,8 @@ impl Assembly {
             self.done = true;
             return Ok(());
         }
-        if data.is_empty() {
+        // The server has said that this is all.
+        if data.is_empty() || self.done {
             return Ok(());
         }
         let parsed = match json::parse(data) {
@@ -165,24 +190,28 @@ impl Assembly {
     /// # Errors
     /// If the reply is not whole, or there is nothing in it.
     pub fn finish(mut self, id_base: &str, tools: &[Arc<str>]) -> Result<Reply, Failure> {
-        if let Some(error) = &self.unreadable {
-            return Err(failure(
-                ErrorClass::Malformed,
-                format!("a chunk of the reply could not be read: {error}"),
-            ));
+        let marked = self.done || self.finish.is_some();
+        if let Some(error) = self.unreadable.take() {
+            let what = format!("a chunk of the reply could not be read: {error}");
+            if !(self.went_on && marked && self.calls.is_empty()) {
+                return Err(failure(ErrorClass::Malformed, what));
+            }
+            self.note(&format!("{what}; what was in it is missing"));
         }
         let word = self.finish.take();
         match &word {
             None if !self.done && !self.saw_message => {
-                return Err(failure(
-                    if self.saw_choice { ErrorClass::Disconnected } else { ErrorClass::Malformed },
-                    if self.saw_choice {
+                return Err(if !self.saw_choice {
+                    self.without("choices")
+                } else if self.document || !self.saw_delta {
+                    self.without("a message")
+                } else {
+                    failure(
+                        ErrorClass::Disconnected,
                         "the stream ended before the reply was whole (no finish reason, no [DONE])"
-                    } else {
-                        "an answer without choices"
-                    }
-                    .to_owned(),
-                ));
+                            .to_owned(),
+                    )
+                });
             }
             Some(word) if is_failure(word) => {
                 return Err(failure(
@@ -202,6 +231,11 @@ impl Assembly {
             Some(Finish::ToolCalls) if calls.is_empty() => Finish::Stop,
             None => Finish::Stop,
             Some(finish) => finish,
+        };
+        let nothing = if self.saw_message || self.saw_delta {
+            failure(ErrorClass::Malformed, "an empty answer (no text, no tool call)".to_owned())
+        } else {
+            self.without("a message")
         };
         let mut raw_fields = Vec::new();
         if let Some(json) = self.details.json() {
@@ -225,17 +259,18 @@ impl Assembly {
                 ErrorClass::ContentFilter,
                 "the provider held the whole answer back (content filter)".to_owned(),
             ),
-            Finish::Length => failure(
-                ErrorClass::Malformed,
-                "the output limit was reached before anything was written".to_owned(),
-            ),
-            _ if !self.saw_message && !self.saw_delta => {
-                failure(ErrorClass::Malformed, "an answer without a message".to_owned())
-            }
-            _ => {
-                failure(ErrorClass::Malformed, "an empty answer (no text, no tool call)".to_owned())
-            }
+            Finish::Length => failure(ErrorClass::Malformed, NOTHING_WRITTEN.to_owned()),
+            _ => nothing,
         })
+    }
+
+    /// An answer that lacks what makes it one, with the start of what came instead.
+    fn without(&self, what: &str) -> Failure {
+        let message = match &self.odd {
+            Some(came) => format!("an answer without {what}: {came}"),
+            None => format!("an answer without {what}"),
+        };
+        failure(ErrorClass::Malformed, message)
     }
 
     fn reasoning_text(&self) -> Option<(Arc<str>, String)> {
@@ -286,14 +321,19 @@ impl Assembly {
         }
         self.take_usage(value.get("usage"));
         self.take_usage(value.path(&["x_groq", "usage"]));
-        for choice in value.get("choices").map(Value::items).unwrap_or_default() {
+        let choices = value.get("choices").map(Value::items).unwrap_or_default();
+        for (place, choice) in choices.iter().enumerate() {
             if let Some(error) = error_in(choice) {
                 return Err(error);
             }
             // Only one answer was asked for; others are not ours.
-            if choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 {
+            let index = choice.get("index").and_then(Value::as_u64).unwrap_or(place as u64);
+            if index == 0 {
                 self.choice(choice, on);
             }
+        }
+        if self.odd.is_none() && !(self.saw_message || self.saw_delta) {
+            self.odd = Some(start_of(value.raw));
         }
         // The wire of Ollama's own API, which some proxies pass through.
         if let Some(message) = value.get("message").filter(|message| message.is_object()) {
@@ -316,15 +356,16 @@ impl Assembly {
 
     fn choice(&mut self, choice: &Value<'_>, on: &mut dyn FnMut(Fragment<'_>)) {
         self.saw_choice = true;
+        self.went_on |= self.unreadable.is_some();
         self.take_usage(choice.get("usage"));
         let object = |key| choice.get(key).filter(|value| value.is_object());
         if let Some(delta) = object("delta") {
             self.saw_delta = true;
             self.message(delta, on);
         } else if let Some(message) = object("message") {
-            self.saw_message = true;
-            // Some servers repeat the whole message in the last chunk of a stream.
-            if !self.saw_delta {
+            // Some servers repeat the whole message in the last chunk of a stream; a second answer
+            // with the same index is not ours.
+            if !std::mem::replace(&mut self.saw_message, true) && !self.saw_delta {
                 self.message(message, on);
             }
         } else if let Some(text) = choice.get("text") {
@@ -391,6 +432,10 @@ impl Assembly {
             }
             Kind::Array(parts) => {
                 for part in parts {
+                    if part.as_str().is_some() {
+                        self.content(part, on);
+                        continue;
+                    }
                     let thinking = part.get("thinking").or_else(|| part.get("reasoning"));
                     match thinking {
                         Some(value) if value.as_str().is_some() => {
@@ -414,6 +459,14 @@ impl Assembly {
             _ => {}
         }
     }
+}
+
+/// The start of what came, enough to recognise it.
+fn start_of(raw: &str) -> String {
+    const SHOWN: usize = 200;
+    let cut = raw.floor_char_boundary(SHOWN);
+    let dots = if cut < raw.len() { " ..." } else { "" };
+    format!("{}{dots}", classify::shorten(raw.get(..cut).unwrap_or_default()))
 }
 
 /// Whether a finish reason says that the provider failed.

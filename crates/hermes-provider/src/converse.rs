@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use hermes_core::{
     Assembled, Attempt, AttemptEnd, AttemptOutcome, AttemptRecorder, Env, ErrorClass, GenerationNo,
-    RequestId, Seq, SessionId, Task, TurnNo, WireProfile,
+    RequestId, Seq, SessionId, Task, TurnNo, WireProfile, secret_forms,
 };
 use secrecy::ExposeSecret as _;
 
-use crate::endpoint::public_url;
+use crate::assembly::NOTHING_WRITTEN;
+use crate::endpoint::{in_address, public_url};
 use crate::receive::{self, Received};
 use crate::transport::failure;
 use crate::{
@@ -436,16 +437,27 @@ impl Lost {
     }
 }
 
-/// Takes credentials that the server sent back out of its words.
+/// Takes credentials that the server sent back out of its words, in every form that they take.
 fn scrub(mut failure: Failure, endpoint: &Endpoint) -> Failure {
-    let keys = endpoint.api_key.iter().chain(endpoint.headers.iter().map(|(_, value)| value));
-    for key in keys {
-        let key = key.expose_secret().trim();
-        let key = key.strip_prefix("Bearer ").unwrap_or(key);
-        // Shorter ones are no secrets and would tear holes into words.
-        if key.len() >= 8 {
-            failure.message = failure.message.replace(key, "[redacted]");
-        }
+    let bare = |value: &str| {
+        let scheme = ["Bearer ", "Basic ", "bearer ", "basic "];
+        let value = value.trim();
+        scheme.iter().find_map(|it| value.strip_prefix(it)).unwrap_or(value).to_owned()
+    };
+    let key = endpoint.api_key.iter().map(|key| bare(key.expose_secret()));
+    // The value of an ordinary header may be a word.
+    let headers = endpoint.headers.iter().filter_map(|(name, value)| {
+        let name = name.to_ascii_lowercase();
+        let value = bare(value.expose_secret());
+        let secret = ["key", "token", "auth", "secret", "pass", "cookie"];
+        (value.len() >= 8 || secret.iter().any(|word| name.contains(word))).then_some(value)
+    });
+    let address = in_address(&endpoint.base_url).into_iter();
+    let forms = key.chain(headers).chain(address).flat_map(|value| secret_forms(&value));
+    let mut forms: Vec<String> = forms.collect();
+    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    for form in forms {
+        failure.message = failure.message.replace(&form, "[redacted]");
     }
     failure
 }
@@ -470,6 +482,12 @@ fn hint(failure: &Failure) -> Option<&'static str> {
         }
         ErrorClass::BadRequest if is_about_pairs(&failure.message) => {
             "the provider does not accept the conversation's history of tool calls; the key is fine. /undo takes the last turn back"
+        }
+        ErrorClass::Malformed if failure.message.starts_with(NOTHING_WRITTEN) => {
+            "raise max_tokens, or think less (agent.reasoning_effort): reasoning counts as output"
+        }
+        ErrorClass::Malformed if failure.message.starts_with("an empty answer") => {
+            "ask again, or try another model"
         }
         ErrorClass::Malformed => "is this the address of a chat-completions API?",
         ErrorClass::Disconnected

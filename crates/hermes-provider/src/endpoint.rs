@@ -51,7 +51,7 @@ impl Default for Timeouts {
 
 /// The address with everything removed that may be a credential: user info, fragment, and the
 /// values of query fields other than `api-version`. This is what the ledger holds.
-pub(crate) fn public_url(url: &str) -> String {
+pub fn public_url(url: &str) -> String {
     let url = url.split('#').next().unwrap_or(url);
     let (path, query) = split_query(url);
     let mut out = without_userinfo(path);
@@ -83,6 +83,24 @@ pub(crate) fn join_path(base: &str, path: &str) -> String {
         Some(query) => format!("{joined}?{query}"),
         None => joined,
     }
+}
+
+/// The credentials in an address: the password, and the values that [`public_url`] takes out.
+pub(crate) fn in_address(url: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(info) = userinfo(url) {
+        found.push(info.to_owned());
+        found.extend(info.split_once(':').map(|(_, password)| password.to_owned()));
+    }
+    let (_, query) = split_query(url.split('#').next().unwrap_or(url));
+    for field in query.unwrap_or_default().split('&') {
+        if let Some((name, value)) = field.split_once('=')
+            && !name.eq_ignore_ascii_case("api-version")
+        {
+            found.push(value.to_owned());
+        }
+    }
+    found
 }
 
 /// `user:password` of an address that carries them.
@@ -124,6 +142,10 @@ mod tests {
         ] {
             assert_eq!(public_url(url), expected);
         }
+        assert_eq!(
+            in_address("https://user:pw12@host/v1?api-version=1&k=abc#f"),
+            ["user:pw12", "pw12", "abc"]
+        );
         assert_eq!(userinfo("https://user:pw@host/v1"), Some("user:pw"));
         assert_eq!(userinfo("https://host/v1/@x"), None);
     }

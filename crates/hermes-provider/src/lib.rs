@@ -42,7 +42,7 @@ pub use backoff::Backoff;
 pub use classify::{Failure, Limits, classify};
 pub use converse::{ConverseInput, Delta, LedgerFacts};
 pub use encode::{Encoded, encode};
-pub use endpoint::{Endpoint, Timeouts};
+pub use endpoint::{Endpoint, Timeouts, public_url};
 pub use error::{Answered, ConverseError};
 pub use models::ModelInfo;
 pub use profile::{learn, output_cap_field, profile_for};

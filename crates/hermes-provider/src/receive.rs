@@ -162,7 +162,6 @@ pub(crate) async fn reply(
 /// A body whose kind shows with its first byte.
 struct Body {
     declared_stream: bool,
-    declared_json: bool,
     kind: BodyKind,
     /// Bytes so far, and how many a document and a stream may have.
     length: usize,
@@ -181,7 +180,6 @@ impl Body {
     fn new(content_type: &str) -> Self {
         Self {
             declared_stream: content_type.contains("event-stream"),
-            declared_json: content_type.contains("json") || content_type.contains("html"),
             kind: BodyKind::Unknown(Vec::new()),
             length: 0,
             limits: (LARGEST, LARGEST_STREAM),
@@ -218,8 +216,8 @@ impl Body {
                     Some(0xef) if held.len() < 3 => None,
                     Some(b'{' | b'[' | b'<') => Some(false),
                     Some(_) if self.declared_stream => Some(true),
-                    Some(b'd' | b'e' | b'i' | b'r' | b':') => Some(!self.declared_json),
-                    Some(_) => Some(false),
+                    // Whatever it was declared as.
+                    Some(_) => looks_like_events(text.trim_ascii_start()),
                 };
                 match is_stream {
                     None => {
@@ -268,11 +266,17 @@ impl Body {
                     return Err(no_reply(&bytes));
                 }
                 // One document, or one to a line.
+                let mut only = true;
                 while !rest.is_empty() {
                     let end = json::parse_prefix(rest).map_or(rest.len(), |parsed| parsed.end);
                     let (document, after) = rest.split_at(end);
-                    assembly.feed(document, on)?;
                     rest = after.trim_start();
+                    if only && rest.is_empty() {
+                        assembly.feed_document(document, on)?;
+                    } else {
+                        assembly.feed(document, on)?;
+                    }
+                    only = false;
                 }
                 Ok(())
             }
@@ -304,10 +308,19 @@ fn take(
     on: &mut (dyn FnMut(Fragment<'_>) + Send),
 ) -> Result<(), Failure> {
     // An error object without the `error` key around it.
-    if event.name == "error" && !assembly.has_finish() {
+    if event.name == "error" && !assembly.has_finish() && !assembly.is_done() {
         return Err(classify(None, event.data.as_bytes(), None));
     }
     assembly.feed(&event.data, on)
+}
+
+/// Whether a body that is no JSON begins like a stream; None if that is not to be seen yet.
+fn looks_like_events(text: &[u8]) -> Option<bool> {
+    let fields: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+    if fields.iter().any(|field| text.starts_with(field)) {
+        return Some(true);
+    }
+    if fields.iter().any(|field| field.starts_with(text)) { None } else { Some(false) }
 }
 
 /// A 200 answer that is no reply: an HTML page, nothing at all, a line of text.
@@ -370,6 +383,31 @@ mod tests {
         assert_eq!(read("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
         assert_eq!(read("-1"), None);
         assert_eq!(read("soon"), None);
+    }
+
+    #[test]
+    fn a_stream_is_read_whatever_it_is_declared_as() {
+        let stream = concat!(
+            "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n",
+            "data: [DONE]\n\n"
+        );
+        for declared in ["application/json", "text/html", "text/plain", ""] {
+            for step in [1, 3, 1000] {
+                let mut body = Body::new(declared);
+                let mut assembly = Assembly::default();
+                for piece in stream.as_bytes().chunks(step) {
+                    let piece = Bytes::copy_from_slice(piece);
+                    assert!(body.push(&piece, &mut assembly, &mut |_| {}).is_ok());
+                }
+                assert!(body.finish(&mut assembly, &mut |_| {}).is_ok(), "{declared}");
+                assembly.flush(&mut |_| {});
+                assert_eq!(assembly.finish("r", &[]).unwrap().text, "hi", "{declared} {step}");
+            }
+        }
+        let mut body = Body::new("application/json");
+        let text = Bytes::from_static(b"error: no");
+        assert!(body.push(&text, &mut Assembly::default(), &mut |_| {}).is_ok());
+        assert!(body.finish(&mut Assembly::default(), &mut |_| {}).is_err());
     }
 
     #[test]

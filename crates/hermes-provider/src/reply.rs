@@ -36,7 +36,8 @@ impl Reply {
 /// A tool call of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyCall {
-    /// The provider's id, or one of ours where it gave none; unique within the reply.
+    /// The provider's id, or one of ours where it gave none that can be sent back (letters, digits,
+    /// `_`, `-`, `.` and `:`, at most 64); unique within the reply.
     pub id: Arc<str>,
     /// The tool's name, made of letters, digits, `_` and `-` only, at most 64, so that it can be sent back.
     pub name: Arc<str>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hermes_context::{Workspace, WriteReceipt, source_of_path};
 use hermes_core::{Digest, Env, RowStatus, SessionId, Source, ToolOutcome};
-use hermes_home::{Config, FileLock, Home, ProcessVars, fsio};
+use hermes_home::{Config, FileLock, Home, ProcessVars, Secrets, fsio};
 
 use crate::capture::Limits;
 use crate::guard::{Guard, Places};
@@ -17,9 +17,6 @@ use crate::paths::{Located, Paths};
 use crate::provenance::TurnSources;
 use crate::reads::{PathLocks, Reads};
 use crate::registry::ToolContext;
-
-/// Names of variables that hold a provider's key by convention.
-const KEY_ENDINGS: &[&str] = &["_API_KEY", "_API_TOKEN", "_ACCESS_KEY", "_SECRET_KEY"];
 
 /// How long another process may keep a file that is to be written.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -40,6 +37,7 @@ pub(crate) struct Workbench {
     pub edits: Mutex<HashSet<Digest>>,
     pub outputs: OutputFolder,
     vars: Arc<ProcessVars>,
+    secrets: OnceLock<Secrets>,
     child_env: OnceLock<Vec<(String, String)>>,
     workspace: OnceLock<Workspace>,
 }
@@ -71,6 +69,7 @@ impl Workbench {
             locks: PathLocks::default(),
             edits: Mutex::default(),
             vars,
+            secrets: OnceLock::new(),
             child_env: OnceLock::new(),
             workspace: OnceLock::new(),
         }
@@ -86,19 +85,20 @@ impl Workbench {
         }
     }
 
-    /// The environment of commands: this process's, without what the home's `.env` names and
-    /// without names that end like a key, unless `terminal.env_passthrough` has them.
+    /// The secrets of the home and the process.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        self.secrets.get_or_init(|| Secrets::of(&self.home, &self.config, &self.vars))
+    }
+
+    /// The environment of commands: this process's, without what may be a secret, unless
+    /// `terminal.env_passthrough` has it.
     pub(crate) fn child_env(&self) -> &[(String, String)] {
         self.child_env.get_or_init(|| {
-            let dotenv = std::fs::read_to_string(self.home.env_path()).unwrap_or_default();
-            let secret = names_in(&dotenv);
             let passed = &self.config.terminal.env_passthrough;
-            let keep = |name: &str| {
-                passed.iter().any(|known| known == name)
-                    || !(secret.contains(name)
-                        || KEY_ENDINGS.iter().any(|end| name.to_uppercase().ends_with(end)))
+            let keep = |name: &str, value: &str| {
+                passed.iter().any(|known| known == name) || !self.secrets().withholds(name, value)
             };
-            let vars = self.vars.iter().filter(|(name, _)| keep(name));
+            let vars = self.vars.iter().filter(|(name, value)| keep(name, value));
             vars.map(|(name, value)| (name.clone(), value.clone())).collect()
         })
     }
@@ -154,15 +154,6 @@ impl Workbench {
     pub(crate) fn edits(&self) -> MutexGuard<'_, HashSet<Digest>> {
         self.edits.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Names set in the text of an `.env` file.
-fn names_in(text: &str) -> HashSet<&str> {
-    text.lines()
-        .filter_map(|line| line.trim().split_once('='))
-        .map(|(name, _)| name.trim())
-        .map(|name| name.strip_prefix("export ").map_or(name, str::trim))
-        .collect()
 }
 
 /// Adds the paths that a call touched.

@@ -132,6 +132,10 @@ const OWN_FILES: &[&str] = &[
 /// Of these, what a model must not read.
 const OWN_SECRETS: &[&str] = &[".env", "auth.json"];
 
+/// Of a home of this program, what is there to be read and edited as it stands. Everything else in
+/// it may repeat a key (settings, their copies, logs, hooks) and is shown masked.
+const OWN_OPEN: &[&str] = &["soul.md", "memories", "skills", "outputs"];
+
 impl Paths {
     /// Paths seen from `cwd`.
     pub(crate) fn new(cwd: &Path, user_home: Option<&Path>, hermes_home: &Path) -> Self {
@@ -224,6 +228,20 @@ impl Paths {
             return Some("a symbolic link leads out of the working directory");
         }
         None
+    }
+
+    /// Whether secrets in this file are masked before the model sees it.
+    pub(crate) fn is_masked(&self, real: &Path) -> bool {
+        let in_home = self.homes.iter().any(|home| real.starts_with(home));
+        // A project may lie in the home; what belongs to the home itself is masked even then.
+        let in_work = real.starts_with(&self.real_cwd)
+            && !self
+                .homes
+                .iter()
+                .any(|home| home.starts_with(&self.real_cwd) || *home == self.real_cwd);
+        in_home
+            && !self.in_own_home(real, OWN_OPEN)
+            && (!in_work || self.in_own_home(real, OWN_FILES))
     }
 
     fn is_secret(&self, real: &Path) -> bool {

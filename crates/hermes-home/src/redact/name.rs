@@ -77,6 +77,42 @@ pub fn is_secret_name(name: &str) -> bool {
     }
 }
 
+/// Words of a variable's name that may stand for a secret, wherever they stand in it.
+const WITHHELD_WORDS: &[&str] = &[
+    "ACCESSKEY",
+    "APIKEY",
+    "AUTHORIZATION",
+    "BEARER",
+    "COOKIE",
+    "DSN",
+    "JWT",
+    "KEY",
+    "KEYS",
+    "PASS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "PSK",
+    "TOKEN",
+    "TOKENS",
+];
+
+/// Parts of a variable's name that say so even inside a word (`PGPASSWORD`).
+const WITHHELD_PARTS: &[&str] =
+    &["APIKEY", "CREDENTIAL", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "CONNECTION_STRING"];
+
+/// Whether a variable may hold a secret, by its name: in doubt yes. For what is handed on to
+/// commands, where a variable too few is told soon and one too many is not.
+pub fn may_hold_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    words.iter().any(|word| WITHHELD_WORDS.contains(word))
+        || WITHHELD_PARTS.iter().any(|part| name.contains(part))
+        || (words.len() > 1 && matches!(words.last(), Some(&("PW" | "PWD" | "AUTH"))))
+        || is_secret_name(&name)
+}
+
 /// Whether it is a variable's name in capitals that ends in `_KEY`.
 fn is_env_key(name: &str) -> bool {
     name.ends_with("_KEY")

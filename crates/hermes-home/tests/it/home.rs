@@ -96,3 +96,15 @@ fn the_folder_is_made_private_and_a_file_in_its_place_is_an_error() {
     let error = Home::at(folder.path().join("file")).ensure().unwrap_err();
     assert!(matches!(error, HomeError::NotAFolder { .. }));
 }
+
+#[test]
+fn a_home_whose_path_is_no_unicode_is_refused_and_no_other_folder_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    // What `process_vars` makes of such a value.
+    let odd = folder.path().join("h\u{fffd}me");
+    let error = Home::resolve(&vars_of(folder.path(), odd.to_str())).unwrap_err();
+    assert!(error.to_string().starts_with("HERMES_HOME is no valid UTF-8"), "{error}");
+    assert!(error.to_string().contains("hint: "));
+    assert!(Home::resolve(&vars_of(&odd, None)).is_err());
+    assert!(Home::resolve(&vars_of(&odd, folder.path().to_str())).is_ok(), "HOME does not count");
+}

@@ -72,3 +72,66 @@ fn every_secret_of_the_settings_is_known_to_the_redactor() {
         crate::home_with(folder.path(), &format!("{config}security: {{redact_secrets: no}}\n"), "");
     assert_eq!(crate::loaded(&home).unwrap().redactor().redact(text), text);
 }
+
+#[test]
+fn a_configured_key_is_masked_in_every_form_and_whatever_its_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "model: {default: m, base_url: 'http://h/v1', key_env: MY_THING}\nproviders: {b: {base_url: 'http://b/v1', api_key: 'q/7\"x'}, c: {base_url: 'http://c/v1', api_key: none}}\n";
+    let home = crate::home_with(folder.path(), config, "MY_THING=zq9w\n");
+    let redactor = crate::loaded(&home).unwrap().redactor();
+    for text in ["zq9w", "enE5dw==", "q/7\"x", "q/7\\\"x", "q%2F7%22x", "cS83Ing="] {
+        let masked = redactor.redact(&format!("is {text} .")).into_owned();
+        assert!(
+            masked == "is [redacted] ."
+                || masked == "is [redacted]== ."
+                || masked == "is [redacted]= .",
+            "{text}: {masked}"
+        );
+    }
+    assert_eq!(redactor.redact("none of it"), "none of it");
+}
+
+#[test]
+fn variables_that_may_hold_secrets_are_withheld() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "model: {default: m, base_url: 'http://h/v1', api_key: cfgkeyvalue}\nfallback_providers: [{model: m, base_url: 'http://h/v1', api_key_env: MY_THING}]\n";
+    let home = crate::home_with(folder.path(), config, "");
+    // Latin-1, which is no UTF-8.
+    std::fs::write(home.env_path(), b"# caf\xe9\nexport ODD=1\n").unwrap();
+    let loaded = crate::loaded(&home).unwrap();
+    let secrets = hermes_home::Secrets::of(&home, &loaded.config, &crate::vars(&[]));
+    for name in [
+        "WORK_KEY",
+        "GITHUB_TOKEN",
+        "HF_TOKEN",
+        "AWS_SESSION_TOKEN",
+        "AWS_ACCESS_KEY_ID",
+        "DB_PASSWORD",
+        "PGPASSWORD",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "github_token",
+        "MYSQL_PWD",
+        "SENTRY_DSN",
+        "GH_PAT",
+        "MY_THING",
+        "ODD",
+    ] {
+        assert!(secrets.withholds(name, "x"), "{name}");
+    }
+    assert!(secrets.withholds("ANYTHING", "cfgkeyvalue"));
+    assert!(secrets.withholds("DATABASE_URL", "postgres://me:pw@db/x"));
+    for (name, value) in [
+        ("PATH", "/bin"),
+        ("PWD", "/x"),
+        ("OLDPWD", "/x"),
+        ("HOME", "/x"),
+        ("SSH_AUTH_SOCK", "/x"),
+        ("KEYBOARD", "de"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("XAUTHORITY", "/x"),
+        ("HTTPS_PROXY", "http://me:pw@proxy:1"),
+        ("LANG", "C"),
+    ] {
+        assert!(!secrets.withholds(name, value), "{name}");
+    }
+}

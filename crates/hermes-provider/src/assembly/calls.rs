@@ -40,6 +40,11 @@ impl Building {
 }
 
 impl Calls {
+    /// Whether no call began.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     /// Takes an element of `tool_calls`.
     pub(super) fn push(&mut self, fragment: &Value<'_>) {
         let text = |value: Option<&Value<'_>>| {
@@ -156,11 +161,16 @@ impl Calls {
                 problems.push("a tool call without name and arguments was dropped".to_owned());
                 continue;
             }
-            let fresh = |id: &String| !finished.iter().any(|known| *known.id == **id);
-            let id = match call.id.filter(fresh) {
-                Some(id) => id,
-                None => format!("call_{id_base}_{n}"),
-            };
+            let fresh = |id: &str| !finished.iter().any(|known| *known.id == *id);
+            let own = call.id.take().filter(|id| is_sendable_id(id) && fresh(id));
+            let id = own.unwrap_or_else(|| {
+                let mut id = format!("call_{id_base}_{n}");
+                // One that a server made up may be the same.
+                while !fresh(&id) {
+                    id.push('x');
+                }
+                id
+            });
             // Only the last call can be the one that an output limit cut.
             let cut_off = cut_off && n + 1 == count;
             finished.push(ReplyCall {
@@ -231,6 +241,12 @@ fn resolve(pieces: &[String], tools: &[Arc<str>]) -> String {
         &distinct
     };
     reading.trim().to_owned()
+}
+
+/// Whether strict providers take the id back: at most 64 characters, letters, digits, `_` and `-`.
+/// A dot and a colon too, because some models are trained on ids of the form `functions.name:0`.
+fn is_sendable_id(id: &str) -> bool {
+    id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:".contains(&b))
 }
 
 /// A name that strict providers take back in the history: letters, digits, `_`, `-`, at most 64.

@@ -172,6 +172,31 @@ fn ids_and_names_can_always_be_sent_back() {
         ),
         "call_r1_0 read {} | c1 odd_name_ {} | call_r1_2 read {}"
     );
+    let long = "x".repeat(65);
+    for (id, expected) in [
+        ("functions.read:0", "functions.read:0"),
+        ("toolu_01-A", "toolu_01-A"),
+        ("a b", "call_r1_0"),
+        ("../../x", "call_r1_0"),
+        ("c\\u0000", "call_r1_0"),
+        ("é", "call_r1_0"),
+        (&long, "call_r1_0"),
+    ] {
+        let call =
+            format!(r#"{{"index":0,"id":"{id}","function":{{"name":"read","arguments":"{{}}"}}}}"#);
+        assert_eq!(calls(&[&call], &["read"]), format!("{expected} read {{}}"), "{id}");
+    }
+    // The id that would be made up is taken.
+    assert_eq!(
+        calls(
+            &[
+                r#"{"index":0,"id":"call_r1_1","function":{"name":"read","arguments":"{}"}}"#,
+                r#"{"index":1,"function":{"name":"read","arguments":"{}"}}"#,
+            ],
+            &["read"]
+        ),
+        "call_r1_1 read {} | call_r1_1x read {}"
+    );
 }
 
 #[test]
@@ -250,6 +275,68 @@ fn an_end_without_a_marker_is_no_reply_and_an_empty_one_is_malformed() {
         class(&[&text, r#"{"choices":[{"delta":{"content":"lost"#, "[DONE]"]),
         Err(ErrorClass::Malformed)
     );
+}
+
+#[test]
+fn b092_a_document_that_is_no_reply_is_malformed_and_what_came_is_named() {
+    for (document, words) in [
+        (r#"{"choices":[{"message":null}]}"#, "without a message: {\"choices\":[{\"message\":null"),
+        (r#"{"choices":[null]}"#, "without a message: {\"choices\":[null]}"),
+        (r#"{"choices":["x"]}"#, "without a message: {\"choices\":[\"x\"]}"),
+        (r#"{"choices":[{"message":"hi"}]}"#, "without a message: {\"choices\""),
+        (r#"{"choices":[{"delta":{"content":"hi"}}]}"#, "without a message"),
+        (r#"{"choices":[{"text":"hi"}]}"#, "without a message"),
+        (r#"{"message":"hi"}"#, "without choices: {\"message\":\"hi\"}"),
+        (r#"{"text":"hi"}"#, "without choices: {\"text\":\"hi\"}"),
+        ("[null]", "without choices: [null]"),
+        (r#"["x"]"#, "without choices: [\"x\"]"),
+        (
+            r#"{"choices":[{"message":{"content":""},"finish_reason":"length"}]}"#,
+            "the output limit was reached before anything was written",
+        ),
+    ] {
+        let mut assembly = Assembly::default();
+        assembly.feed_document(document, &mut |_| {}).unwrap();
+        assembly.flush(&mut |_| {});
+        let failure = assembly.finish("r1", &[]).unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Malformed, "{document}");
+        assert!(failure.message.contains(words), "{document}: {}", failure.message);
+    }
+}
+
+#[test]
+fn a_chunk_that_cannot_be_read_costs_only_itself_unless_it_may_be_part_of_a_call() {
+    let (text, bad) = (delta(r#""content":"a""#), r#"{"choices":[{"delta":{"content":"lost"#);
+    let end = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+    let reply = run(&[&text, bad, &text, end], &[]).unwrap();
+    assert_eq!(reply.text, "aa");
+    assert!(reply.problems.iter().any(|it| it.contains("could not be read")), "{reply:?}");
+    assert!(run(&[&text, bad, &text, "[DONE]"], &[]).is_ok());
+    // No terminal marker.
+    assert!(run(&[&text, bad, &text], &[]).is_err());
+    let call = delta(
+        r#""tool_calls":[{"index":0,"id":"c","function":{"name":"w","arguments":"{\"a\":1}"}}]"#,
+    );
+    assert!(run(&[&call, bad, end], &[]).is_err());
+    assert!(run(&[bad, &call, end], &[]).is_err());
+}
+
+#[test]
+fn of_two_answers_only_the_first_counts_and_nothing_counts_behind_the_end() {
+    for events in [
+        &[r#"{"choices":[{"message":{"content":"one"}},{"message":{"content":"two"}}]}"#][..],
+        &[
+            r#"{"choices":[{"index":1,"message":{"content":"two"}},{"index":0,"message":{"content":"one"}}]}"#,
+        ],
+        &[
+            r#"{"choices":[{"index":0,"message":{"content":"one"}},{"index":0,"message":{"content":"two"}}]}"#,
+        ],
+        &[&delta(r#""content":"one""#), "[DONE]", &delta(r#""content":"two""#)],
+        &[r#"{"choices":[{"message":{"content":["one"]}}]}"#],
+        &[r#"{"choices":[{"message":{"content":["o",{"type":"text","text":"n"},"e"]}}]}"#],
+    ] {
+        assert_eq!(run(events, &[]).unwrap().text, "one", "{events:?}");
+    }
 }
 
 #[test]

@@ -77,6 +77,13 @@ fn read(bench: &Workbench, at: &Located, args: &Args) -> Result<String, String> 
     let meta = regular(at)?;
     let mut file = File::open(&at.real).map_err(|e| format!("{shown}: {e}"))?;
     let max_chars = bench.config.file_read_max_chars.max(1000);
+    let masked = bench.paths.is_masked(&at.real);
+    if masked && (meta.len() > WHOLE_BYTES || args.whole("byte_offset").is_some()) {
+        return Err(format!(
+            "{shown} may hold secrets and is shown masked, in lines of a file up to {WHOLE_BYTES} \
+             bytes only"
+        ));
+    }
     if let Some(start) = args.whole("byte_offset") {
         let limit = args.whole("limit").unwrap_or(DEFAULT_BYTES).min(max_chars);
         return bytes_page(&mut file, start, limit).map_err(|e| format!("{shown}: {e}"));
@@ -102,6 +109,8 @@ fn read(bench: &Workbench, at: &Located, args: &Args) -> Result<String, String> 
         }
     };
 
+    let text = if masked { bench.secrets().redactor().redact(&text).into_owned() } else { text };
+
     let mut page = Page::new(&wanted);
     let total = text.lines().count();
     for line in text.lines().skip(wanted.offset - 1) {
@@ -113,7 +122,8 @@ fn read(bench: &Workbench, at: &Located, args: &Args) -> Result<String, String> 
         return Err(format!("{shown} has {total} lines, none from {} on", wanted.offset));
     }
     let last = wanted.offset + page.shown - 1;
-    if page.clipped == 0 {
+    // What was masked was not seen as it is, and must not be written back.
+    if page.clipped == 0 && !masked {
         bench.reads.saw(&at.real, Digest::of(&bytes), wanted.offset, last, last >= total);
     }
     let mut out = page.finish();

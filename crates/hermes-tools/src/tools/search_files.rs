@@ -14,6 +14,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use hermes_core::ToolSink;
+use hermes_home::fsio;
 use ignore::WalkBuilder;
 
 use super::{Running, Tool};
@@ -254,7 +255,16 @@ impl<'a> Search<'a> {
             .build();
         let name = self.bench.paths.shown(path);
         let mut lines = Lines { search: self, found, name: &name, started: false, showing: false };
-        if let Err(error) = searcher.search_path(matcher, path, &mut lines) {
+        let outcome = if self.bench.paths.is_masked(path) {
+            // The pattern must not find what is masked either.
+            fsio::read_text(path, MAX_HEAP as u64).and_then(|text| {
+                let text = self.bench.secrets().redactor().redact(&text.text);
+                searcher.search_slice(matcher, text.as_bytes(), &mut lines)
+            })
+        } else {
+            searcher.search_path(matcher, path, &mut lines)
+        };
+        if let Err(error) = outcome {
             found.trouble(format!("{name}: {error}"));
         }
     }

@@ -17,7 +17,7 @@ pub(super) const TOOL: Tool = Tool {
     name: "terminal",
     json: concat!(
         r#"{"type":"function","function":{"name":"terminal","description":"#,
-        r#""Run a shell command (sh -c) and wait for it. No input; every call starts in the working directory; what it leaves running is ended with it. A person may have to approve it. Long output is cut in the middle and kept in a file.","#,
+        r#""Run a shell command (sh -c) and wait for it. No input; every call starts in the working directory; its process group is ended with it. A person may have to approve it. Long output is cut in the middle and kept in a file.","#,
         r#""parameters":{"type":"object","properties":{"#,
         r#""command":{"type":"string"},"#,
         r#""timeout":{"type":"integer","description":"seconds"},"#,
@@ -83,14 +83,13 @@ fn report(finished: Finished, shown: &Shown, timeout: Duration) -> ToolOutcome {
     let mut text = match finished.ended {
         Ended::Exit(code) => format!("exit code {code}"),
         Ended::Signal(number) => format!("ended by signal {number}"),
-        Ended::TimedOut => format!(
-            "timed out after {} s and was ended with everything it had started",
-            timeout.as_secs()
-        ),
+        Ended::TimedOut => {
+            format!("timed out after {} s and was ended with its process group", timeout.as_secs())
+        }
         Ended::Unknown => "ended; its exit code is unknown".to_owned(),
     };
     if finished.left_running {
-        text.push_str("; what it had left running was ended");
+        text.push_str("; what it had left running in its process group was ended");
     }
     if shown.bytes == 0 {
         text.push_str("; no output");

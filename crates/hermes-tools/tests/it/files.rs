@@ -369,3 +369,27 @@ mod edits {
         }
     }
 }
+
+#[test]
+fn keys_in_files_of_the_home_are_masked_and_cannot_be_searched_for() {
+    let rig = Rig::with(|config| config.model.api_key = Some("cfgkeyvalue".to_owned().into()));
+    let config = "model:\n  api_key: cfgkeyvalue\n  note: x\nproviders:\n  b:\n    api_key: otherplainword\n";
+    rig.put("home/config.yaml", config);
+    rig.put("home/config.yaml.bak", config);
+    rig.put("home/logs/agent.log", "sent cfgkeyvalue\n");
+    for path in ["../home/config.yaml", "../home/config.yaml.bak", "../home/logs/agent.log"] {
+        let text = rig.read(path);
+        assert!(text.contains("[redacted]") && !text.contains("plainword"), "{text}");
+        assert!(!text.contains("cfgkey"), "{text}");
+        rig.fails("read_file", json!({"path": path, "byte_offset": 0}), "masked");
+    }
+    let search = |pattern: &str| {
+        rig.ok("search_files", json!({"path": "../home", "pattern": pattern, "context": 2}))
+    };
+    assert!(search("cfgkeyv|otherplain").contains("[no matches]"));
+    let found = search("api_key|note");
+    assert!(found.contains("[redacted]") && !found.contains("plainword"), "{found}");
+    // What is there to be edited is shown as it stands.
+    rig.put("home/memories/MEMORY.md", "api_key: cfgkeyvalue\n");
+    assert!(rig.read("../home/memories/MEMORY.md").contains("cfgkeyvalue"));
+}

@@ -146,7 +146,10 @@ fn what_a_command_leaves_running_ends_with_it() {
     let rig = Rig::allowing(&[command]);
     let start = Instant::now();
     let text = rig.ok("terminal", json!({"command": command}));
-    assert_eq!(text, "exit code 0; what it had left running was ended\ndone\n");
+    assert_eq!(
+        text,
+        "exit code 0; what it had left running in its process group was ended\ndone\n"
+    );
     assert!(start.elapsed() < Duration::from_secs(10));
     let pid = rig.text("work/pid");
     wait_for("the end of the grandchild", || !lives(&pid));
@@ -163,7 +166,7 @@ fn the_time_limit_ends_the_whole_group_even_if_it_does_not_listen() {
     });
     let outcome = rig.call("terminal", json!({"command": command, "timeout": 1}));
     assert_eq!(outcome.status, RowStatus::Failed);
-    let expected = "timed out after 1 s and was ended with everything it had started\nbegun\n";
+    let expected = "timed out after 1 s and was ended with its process group\nbegun\n";
     assert_eq!(outcome.text, expected);
     let pid = rig.text("work/pid");
     wait_for("the end of the grandchild", || !lives(&pid));
@@ -219,6 +222,20 @@ fn commands_do_not_see_the_secrets_of_the_home() {
         rig.ok("terminal", json!({"command": command})),
         "exit code 0\nseen--not-a-secret\n"
     );
+}
+
+#[test]
+fn what_a_key_env_names_is_kept_from_commands_whatever_it_is_called() {
+    let command = "echo $PLAIN.";
+    let rig = Rig::with(|config| {
+        config.approvals.allow = vec![command.to_owned()];
+        config.model.key_env = "PLAIN".to_owned();
+    });
+    assert_eq!(rig.ok("terminal", json!({"command": command})), "exit code 0\n.\n");
+    // A `.env` in another encoding has names as well.
+    let rig = Rig::allowing(&[command]);
+    rig.put("home/.env", b"# caf\xe9\nPLAIN=1\n");
+    assert_eq!(rig.ok("terminal", json!({"command": command})), "exit code 0\n.\n");
 }
 
 #[test]
