@@ -90,6 +90,7 @@ pub fn why(
     }
     let loaded = answers.iter().any(|answer| answer.state == WhyState::InHistory);
     answers.extend(indexed_skill(conversation, name, loaded));
+    answers.extend(pinned_tool(conversation, asked));
     if answers.is_empty() {
         answers.push(outside(conversation, asked));
     }
@@ -170,6 +171,29 @@ fn indexed_skill(conversation: &Conversation, name: &str, loaded: bool) -> Optio
             block.loaded_at
         ),
         loaded_at: Some(block.loaded_at),
+        now: None,
+    })
+}
+
+/// A tool that is offered to the model.
+fn pinned_tool(conversation: &Conversation, name: &str) -> Option<WhyAnswer> {
+    let pinned = conversation.tools().defs.iter().any(|def| &*def.name == name);
+    let live = conversation.live_definitions().iter().any(|def| &*def.name == name);
+    let kind = source_kind("tools")?;
+    let (state, sentence) = match (pinned, live) {
+        (false, false) => return None,
+        (true, true) => (WhyState::Loaded, "is in the session's pinned list".to_owned()),
+        (true, false) => (
+            WhyState::Loaded,
+            format!("is in the pinned list and cannot be called any more. {}", kind.when_seen),
+        ),
+        (false, true) => (WhyState::Later, format!("came after the start. {}", kind.when_seen)),
+    };
+    Some(WhyAnswer {
+        source: format!("tool {name}"),
+        state,
+        sentence: format!("the tool {name} {sentence}"),
+        loaded_at: None,
         now: None,
     })
 }

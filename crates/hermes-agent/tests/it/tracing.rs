@@ -108,6 +108,7 @@ fn skills_by_description_and_body() {
     check(&world, &conversation, "SKILLBODY-1", "file, skill sent");
     check_why(&world, &conversation, "deploy", &[WhyState::InHistory, WhyState::Indexed]);
     check_why(&world, &conversation, "nosuch", &[WhyState::NeverConsidered]);
+    check_why(&world, &conversation, "skill_view", &[WhyState::Loaded]);
     let prompt = conversation.snapshot().digest;
     world.put(
         "skills/ops/deploy/SKILL.md",

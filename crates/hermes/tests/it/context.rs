@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::rig::{Rig, case, serve};
+use crate::terminal::Terminal;
 
 /// A repository with a file in every role, a profile and a skill.
 fn world() -> Rig {
@@ -165,4 +166,30 @@ fn the_lab_runs_without_a_key_and_its_receipts_compare() {
     let published = rig.ok(["lab", "compare", "published", "one"]);
     assert!(published.contains("P7 verdict"), "{published}");
     assert!(!rig.home().join("state.db").exists(), "the home is not touched");
+}
+
+#[test]
+fn in_a_conversation_the_same_questions_are_slash_commands_and_skills_are_loaded_by_name() {
+    let rig = world();
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("/skills");
+    terminal.wait_for("/deploy");
+    terminal.line("/deploy to staging");
+    terminal.wait_for("I read \"/deploy to staging");
+    terminal.wait_for_prompt();
+    terminal.line("/context why deploy");
+    terminal.wait_for("its text is in the history");
+    fs::write(rig.home().join("memories/USER.md"), "likes COBALT\n").unwrap();
+    terminal.line("/refresh user");
+    terminal.wait_for("The prompt is new (generation 1)");
+    terminal.line("/trace COBALT");
+    terminal.wait_for("block user, in force, in no request yet");
+    terminal.line("/refresh weather");
+    terminal.wait_for("there is no source \"weather\"");
+    terminal.line("what can you see of COBALT");
+    terminal.wait_for("I can see \"COBALT\" in: system.");
+    terminal.wait_for_prompt();
+    terminal.line("/exit");
+    assert_eq!(terminal.end().0, 0);
 }
