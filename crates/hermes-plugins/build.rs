@@ -39,7 +39,7 @@ fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
         }
         if path.is_dir() {
             collect(&path, into)?;
-        } else if !name.ends_with(".pyc") {
+        } else if path.extension().is_none_or(|end| end != "pyc") {
             into.push(path);
         }
     }

@@ -174,7 +174,7 @@ pub fn gateway_hooks(root: &Path) -> Vec<Found> {
         };
         let mut found = from_entry_point(&EntryPoint::bare(&format!("gateway-hook/{name}")), &[]);
         found.entry_point = None;
-        found.description = manifest.text("description").unwrap_or_default().to_owned();
+        manifest.text("description").unwrap_or_default().clone_into(&mut found.description);
         found.folder = Some(folder);
         found.source = PluginSource::User;
         found.enabled = true;
@@ -252,7 +252,7 @@ pub fn entry_points(site: &[PathBuf]) -> Vec<EntryPoint> {
             let mut group = String::new();
             for line in text.lines().map(str::trim) {
                 if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-                    group = name.trim().to_owned();
+                    name.trim().clone_into(&mut group);
                 } else if GROUPS.contains(&group.as_str())
                     && let Some((name, value)) = line.split_once('=')
                 {

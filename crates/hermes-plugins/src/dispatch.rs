@@ -86,8 +86,9 @@ impl Inner {
         }
         let subscribers: Vec<Subscriber> =
             locked(&self.registry).under("hook", hook).map(Subscriber::of).collect();
+        let lost = self.lost_guards(hook);
         if subscribers.is_empty() {
-            return HookOutcome::default();
+            return HookOutcome { results: lost, unfinished: false };
         }
         let spec = table::find(hook).unwrap_or(&table::UNKNOWN);
         if hook != "gateway_platform_event" {
@@ -116,24 +117,44 @@ impl Inner {
             .flatten()
             .map(|limit| tokio::time::Instant::now() + limit);
         let mut results: Vec<Option<CallbackResult>> = vec![None; count];
-        let mut unfinished = !waits;
-        while waits {
+        if !waits {
+            return HookOutcome { results: Vec::new(), unfinished: true };
+        }
+        let mut unfinished = false;
+        loop {
             let next = match end {
                 None => receiver.recv().await,
-                Some(end) => match tokio::time::timeout_at(end, receiver.recv()).await {
-                    Ok(next) => next,
-                    Err(_) => {
+                Some(end) => {
+                    let Ok(next) = tokio::time::timeout_at(end, receiver.recv()).await else {
                         unfinished = true;
                         break;
-                    }
-                },
+                    };
+                    next
+                }
             };
             let Some((index, result)) = next else { break };
             if let Some(slot) = results.get_mut(index) {
                 *slot = Some(result);
             }
         }
-        HookOutcome { results: results.into_iter().flatten().collect(), unfinished }
+        HookOutcome { results: results.into_iter().flatten().chain(lost).collect(), unfinished }
+    }
+
+    /// Guards that should be there and are not, as callbacks whose process is gone.
+    fn lost_guards(&self, hook: &str) -> Vec<CallbackResult> {
+        if hook != "pre_tool_call" {
+            return Vec::new();
+        }
+        locked(&self.lost_guards)
+            .iter()
+            .map(|(plugin, why)| CallbackResult {
+                plugin: Arc::clone(plugin),
+                callback: Arc::clone(plugin),
+                said: Said::Gone(format!("the plugin is not loaded: {why}")),
+                mutations: None,
+                millis: 0.0,
+            })
+            .collect()
     }
 
     async fn run(self: &Arc<Self>, event: Event, results: Results) {
@@ -238,16 +259,13 @@ impl Inner {
                         .filter(|entry| !entry.stale)
                         .and_then(|entry| entry.calls.get("call").copied())
                 };
-                match number {
-                    Some(number) => {
-                        refs.push(number);
-                        ids.push(id);
-                        asked.push(index);
-                    }
-                    None => {
-                        let why = "its plugin is not loaded any more".to_owned();
-                        self.tell(event, index, Said::Gone(why), 0.0, None, results);
-                    }
+                if let Some(number) = number {
+                    refs.push(number);
+                    ids.push(id);
+                    asked.push(index);
+                } else {
+                    let why = "its plugin is not loaded any more".to_owned();
+                    self.tell(event, index, Said::Gone(why), 0.0, None, results);
                 }
             }
             if asked.is_empty() {
@@ -284,10 +302,7 @@ impl Inner {
                 r#"{{"hook":{hook},"refs":{refs:?},"ids":{ids:?},"call":{call},"payload":{body},"mirror":{changes}}}"#
             ))
         };
-        let (number, mut items) = match sent {
-            Ok(sent) => sent,
-            Err(_) => return asked.to_vec(),
-        };
+        let Ok((number, mut items)) = sent else { return asked.to_vec() };
         let mut ended = link.ended();
         let mut left = Vec::new();
         for (place, index) in asked.iter().enumerate() {
@@ -410,7 +425,7 @@ impl Inner {
                         &self.options.cwd.display().to_string(),
                         self.options.home.profile(),
                     );
-                    sender.send(&event.hook, &event.payload, body, &self.run_id);
+                    sender.send(&event.hook, &event.payload, &body, &self.run_id);
                 }
                 Said::Nothing
             }

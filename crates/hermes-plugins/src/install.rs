@@ -14,7 +14,7 @@ use crate::host::python::{self, Interpreter};
 use crate::scan::{ScanReport, scan};
 
 /// How long making an environment or installing a package may take.
-const PIP: Duration = Duration::from_secs(600);
+const PIP: Duration = Duration::from_mins(10);
 
 /// A plugin could not be put in place, made or taken away.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,7 @@ impl InstallSource {
         if path.is_dir() {
             return Self::Path(path);
         }
-        let git = text.ends_with(".git")
+        let git = path.extension().is_some_and(|end| end == "git")
             || text.starts_with("git@")
             || text.starts_with("https://")
             || text.starts_with("ssh://");

@@ -1,5 +1,6 @@
 //! Calls of single callables: tools, commands, prompt sections, checks, subscribers, providers.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ impl Inner {
             invocation.kwargs
         );
         if let Some(chain) = invocation.chain {
-            params.push_str(&format!(r#","chain":{chain}"#));
+            let _ = write!(params, r#","chain":{chain}"#);
         }
         params.push('}');
         let raw = link.call("invoke", &params, invocation.limit).await?;

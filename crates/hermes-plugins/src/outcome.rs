@@ -134,7 +134,7 @@ impl HookOutcome {
                     )
                 }
                 Said::Gone(why) => format!(
-                    "{name} plugin callback {} cannot be asked: its process has ended ({why})",
+                    "{name} plugin callback {} cannot be asked: it is gone ({why})",
                     result.callback
                 ),
             };

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, mpsc};
 
 use crate::discover::{self, Found, Gates, PluginSource};
+use crate::guards::Guards;
 use crate::host::{
     Answer, Fault, Framing, Host, HostSpec, Inbound, Launch, RESTARTS, Runs, Watch, native_command,
     native_params, python, unpack,
@@ -118,7 +119,7 @@ impl Drop for Background {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
             // The thread may have ended.
-            drop(stop.send(()));
+            let _ = stop.send(());
         }
     }
 }
@@ -143,6 +144,8 @@ pub(crate) struct Inner {
     next_chain: AtomicU64,
     shells: RwLock<Vec<Arc<ShellHook>>>,
     webhooks: RwLock<Vec<Arc<Sender>>>,
+    /// Plugins that had a guard and are not loaded, with the reason.
+    pub(crate) lost_guards: Mutex<Vec<(Arc<str>, String)>>,
     /// Different for every start, so that deliveries can be told apart.
     pub(crate) run_id: String,
 }
@@ -206,6 +209,7 @@ impl Plugins {
             next_chain: AtomicU64::new(1),
             shells: RwLock::new(Vec::new()),
             webhooks: RwLock::new(Vec::new()),
+            lost_guards: Mutex::new(Vec::new()),
             run_id: run_id(),
             options,
         }))
@@ -413,7 +417,6 @@ impl Inner {
             .any(|id| !found.iter().any(|plugin| plugin.key == *id || plugin.name == *id));
         let interpreter = (missing || everything).then(|| self.interpreter());
         match interpreter {
-            None => {}
             Some(Ok(interpreter)) => {
                 let site = self.site(&interpreter);
                 for point in discover::entry_points(&site) {
@@ -426,7 +429,7 @@ impl Inner {
             Some(Err(error)) if missing && !everything => {
                 locked(&self.problems).push(error.to_string());
             }
-            Some(Err(_)) => {}
+            None | Some(Err(_)) => {}
         }
         let gates = Gates {
             enabled: self.options.config.enabled.clone(),
@@ -467,6 +470,7 @@ impl Inner {
                         }
                     }
                 }
+                self.look_for_guards();
                 self.register_others();
             })
             .await;
@@ -492,6 +496,31 @@ impl Inner {
 
     pub(crate) fn webhook(&self, number: usize) -> Option<Arc<Sender>> {
         self.webhooks.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
+    }
+
+    /// Remembers which plugins have guards, and finds those that should have one and do not run.
+    fn look_for_guards(&self) {
+        let mut known = Vec::new();
+        let mut why = HashMap::new();
+        for host in self.all_hosts() {
+            for plugin in locked(&host.plugins).iter() {
+                let key = plugin.found.key.clone();
+                let guard = plugin.error.is_none().then(|| {
+                    locked(&self.registry)
+                        .under("hook", "pre_tool_call")
+                        .any(|entry| *entry.plugin == *key)
+                });
+                why.insert(key.clone(), plugin.error.clone().unwrap_or_default());
+                known.push((key, guard));
+            }
+        }
+        let lost = Guards::of(&self.options.home).compare(&known);
+        let mut guards = locked(&self.lost_guards);
+        for plugin in lost {
+            let why = why.remove(&plugin).unwrap_or_default();
+            tracing::warn!(plugin, why, "a guard is not loaded: tools are blocked");
+            guards.push((Arc::from(plugin), why));
+        }
     }
 
     /// Puts shell hooks and webhooks behind the plugins.

@@ -132,12 +132,11 @@ impl Registry {
                 && *entry.key == *request.key
                 && *entry.callback == *callback
         });
-        let id = match place {
-            Some(place) => self.entries[place].id,
-            None => {
-                self.next += 1;
-                self.next
-            }
+        let id = if let Some(place) = place {
+            self.entries[place].id
+        } else {
+            self.next += 1;
+            self.next
         };
         let entry = Entry {
             id,
@@ -152,12 +151,11 @@ impl Registry {
             stale: false,
             stats: place.map(|place| self.entries[place].stats).unwrap_or_default(),
         };
-        match place {
-            Some(place) => self.entries[place] = entry,
-            None => {
-                let at = self.entries.partition_point(|known| known.phase <= phase);
-                self.entries.insert(at, entry);
-            }
+        if let Some(place) = place {
+            self.entries[place] = entry;
+        } else {
+            let at = self.entries.partition_point(|known| known.phase <= phase);
+            self.entries.insert(at, entry);
         }
         Verdict::Accepted(id)
     }

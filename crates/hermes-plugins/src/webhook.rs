@@ -114,12 +114,12 @@ impl Sender {
     }
 
     /// Puts an event in the queue.
-    pub(crate) fn send(&self, hook: &str, payload: &Payload, body: String, id: &str) {
+    pub(crate) fn send(&self, hook: &str, payload: &Payload, body: &str, id: &str) {
         if !self.webhook.wants(payload) {
             return;
         }
         let delivery = format!("{id}-{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let mut value: Value = serde_json::from_str(&body).unwrap_or_default();
+        let mut value: Value = serde_json::from_str(body).unwrap_or_default();
         value["delivery_id"] = delivery.as_str().into();
         value["timestamp"] = seconds().into();
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -211,7 +211,7 @@ pub(crate) fn signature(secret: &str, body: &str) -> String {
     for byte in outer {
         use std::fmt::Write as _;
         // Writing to a string does not fail.
-        drop(write!(out, "{byte:02x}"));
+        let _ = write!(out, "{byte:02x}");
     }
     out
 }

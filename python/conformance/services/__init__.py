@@ -36,9 +36,9 @@ def services(raw_args):
         "inject_message": lambda: CTX.inject_message("from a plugin"),
         "llm": lambda: CTX.llm.complete([{"role": "user", "content": "q"}]).text,
         "llm_model": lambda: CTX.llm.complete("q", model="other").text,
-        "call_llm": lambda: call_llm(
-            task="title", messages=[{"role": "user", "content": "q"}]
-        ).choices[0].message.content,
+        "call_llm": lambda: call_llm(task="title", messages=[{"role": "user", "content": "q"}])
+        .choices[0]
+        .message.content,
         "mcp": lambda: CTX.call_mcp("server", "tool"),
         "emit": lambda: CTX.emit("nothing", {}),
         "sessions": lambda: SessionDB().session_count(),

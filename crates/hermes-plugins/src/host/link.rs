@@ -224,7 +224,7 @@ impl Link {
             command.process_group(0);
         }
         let mut child = command.spawn()?;
-        let (Some(mut stdin), Some(stdout), Some(stderr)) =
+        let (Some(mut input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(std::io::Error::other("the process has no pipes"));
@@ -242,7 +242,7 @@ impl Link {
         // Dropping the sender ends the writer, which closes the pipe, which asks the process to end.
         spawn("plugin-write", move || {
             while let Ok(body) = frames.recv() {
-                if frame::write(&mut stdin, framing, &body).is_err() {
+                if frame::write(&mut input, framing, &body).is_err() {
                     break;
                 }
             }
@@ -250,21 +250,21 @@ impl Link {
         let reading = Arc::clone(&link);
         let hears = Arc::clone(&inbound);
         spawn("plugin-read", move || {
-            reading.read(BufReader::with_capacity(1 << 16, stdout), &*hears)
+            reading.read(BufReader::with_capacity(1 << 16, output), &*hears);
         })?;
-        let logging = Arc::downgrade(&link);
+        let weak = Arc::downgrade(&link);
         spawn("plugin-log", move || {
-            let mut from = BufReader::new(stderr);
-            let mut line = Vec::new();
+            let mut from = BufReader::new(errors);
+            let mut bytes = Vec::new();
             loop {
-                line.clear();
-                match from.by_ref().take(LOG_LINE).read_until(b'\n', &mut line) {
+                bytes.clear();
+                match from.by_ref().take(LOG_LINE).read_until(b'\n', &mut bytes) {
                     Ok(0) | Err(_) => break,
                     Ok(_) => {}
                 }
-                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
                 tracing::debug!(target: "hermes::plugins::log", "{text}");
-                let Some(link) = logging.upgrade() else { continue };
+                let Some(link) = weak.upgrade() else { continue };
                 let mut log = locked(&link.log);
                 if log.len() == LOG_LINES {
                     log.pop_front();
@@ -272,8 +272,8 @@ impl Link {
                 log.push_back(text);
             }
         })?;
-        let waited = Arc::clone(&link);
-        spawn("plugin-wait", move || waited.wait(child, &*inbound))?;
+        let whole = Arc::clone(&link);
+        spawn("plugin-wait", move || whole.wait(child, &*inbound))?;
         Ok(link)
     }
 
@@ -388,11 +388,6 @@ impl Link {
         self.ended.borrow().clone().unwrap_or_else(|| "its link was closed".to_owned())
     }
 
-    /// Its process.
-    pub(crate) fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// The last lines it printed.
     pub(crate) fn log(&self) -> Vec<String> {
         locked(&self.log).iter().cloned().collect()
@@ -413,17 +408,15 @@ impl Link {
             return Err(CallError::Gone(why));
         }
         self.write(request(number, method, params));
+        // Whoever stops waiting, by time or by being dropped, says so.
+        let mut asked = Asked { link: self, number, answered: false };
         let answer = match limit {
-            Some(limit) => match tokio::time::timeout(limit, receiver).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    locked(&self.waiting).remove(&number);
-                    self.notify("cancel", &format!(r#"{{"call":{number}}}"#));
-                    return Err(CallError::TimedOut(limit));
-                }
-            },
+            Some(limit) => tokio::time::timeout(limit, receiver)
+                .await
+                .map_err(|_| CallError::TimedOut(limit))?,
             None => receiver.await,
         };
+        asked.answered = true;
         answer.unwrap_or_else(|_| Err(CallError::Gone("its link was closed".to_owned())))
     }
 
@@ -460,7 +453,23 @@ impl Link {
         #[cfg(unix)]
         if let Some(pid) = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw) {
             // It may be gone already.
-            drop(rustix::process::kill_process_group(pid, rustix::process::Signal::KILL));
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// A request that waits for its answer; one that nobody waits for any more is cancelled.
+struct Asked<'a> {
+    link: &'a Link,
+    number: u64,
+    answered: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            locked(&self.link.waiting).remove(&self.number);
+            self.link.notify("cancel", &format!(r#"{{"call":{}}}"#, self.number));
         }
     }
 }

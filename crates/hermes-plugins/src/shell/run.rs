@@ -42,7 +42,7 @@ impl Drop for Group {
             self.0.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw)
         {
             // It may be gone already.
-            drop(rustix::process::kill_process_group(pid, rustix::process::Signal::KILL));
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
     }
 }
@@ -55,12 +55,12 @@ pub(crate) async fn run(
     env: &[(String, String)],
     limit: Duration,
 ) -> Ran {
-    let Some((program, args)) = argv.split_first() else {
+    let Some((program, rest)) = argv.split_first() else {
         return Ran::NotStarted("there is no program".to_owned());
     };
     let mut command = Command::new(program);
     command
-        .args(args)
+        .args(rest)
         .env_clear()
         .envs(env.iter().map(|(name, value)| (name, value)))
         .current_dir(cwd)
@@ -75,11 +75,11 @@ pub(crate) async fn run(
         Err(error) => return Ran::NotStarted(format!("{program}: {error}")),
     };
     let group = Group(child.id());
-    let stdin = child.stdin.take();
+    let input_pipe = child.stdin.take();
     let feed = async {
-        if let Some(mut stdin) = stdin {
+        if let Some(mut pipe) = input_pipe {
             // A program need not read what it is told.
-            drop(stdin.write_all(input.as_bytes()).await);
+            drop(pipe.write_all(input.as_bytes()).await);
         }
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());

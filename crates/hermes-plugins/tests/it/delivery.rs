@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hermes_core::{DeleteReason, OutboxEvent, PostCompaction, SessionDelete, SessionId, Timestamp};
+use hermes_core::{
+    DeleteReason, OutboxEvent, PostCompaction, ScriptedEnv, SessionDelete, SessionId, Timestamp,
+};
 use hermes_home::{Home, SystemEnv};
 use hermes_store::{OpenMode, Record, SessionInit, Store, StorePaths};
 
@@ -74,7 +76,7 @@ async fn events_of_the_outbox_are_heard_once_with_the_fields_of_the_articles() {
         deleted_ids: vec![id.clone(), id.clone()],
         sessions_dir: None,
     });
-    writer.commit(vec![Record::Event(compaction(&id)), Record::Event(delete)]).unwrap();
+    let _ = writer.commit(vec![Record::Event(compaction(&id)), Record::Event(delete)]).unwrap();
 
     let plugins = rig.start();
     assert_eq!(plugins.deliver(&store, Some(&id)).await.unwrap(), 2);
@@ -95,8 +97,33 @@ async fn without_a_subscriber_an_event_is_delivered_at_once() {
     let store = store(&rig);
     let id = SessionId::generate(&SystemEnv::new("UTC"));
     let mut writer = store.create_session(init(&id), Vec::new()).unwrap();
-    writer.commit(vec![Record::Event(compaction(&id))]).unwrap();
+    let _ = writer.commit(vec![Record::Event(compaction(&id))]).unwrap();
     let plugins = rig.start();
     assert_eq!(plugins.deliver(&store, None).await.unwrap(), 1);
     assert_eq!(store.pending_events().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn an_event_whose_deliverer_died_is_heard_again_and_says_so() {
+    let rig = Rig::new().plugin("hears", HEARS);
+    let home = Home::at(rig.home());
+    home.ensure().unwrap();
+    let paths = StorePaths {
+        db: home.store_path(),
+        spool_dir: home.spool_dir(),
+        drafts_dir: home.drafts_dir(),
+    };
+    let env = Arc::new(ScriptedEnv::new(Timestamp(1_796_032_560_000_000), 1, 7));
+    let store = Store::open(paths, Arc::clone(&env) as _, OpenMode::ReadWrite).unwrap();
+    let id = SessionId::generate(&*env);
+    let mut writer = store.create_session(init(&id), Vec::new()).unwrap();
+    let _ = writer.commit(vec![Record::Event(compaction(&id))]).unwrap();
+    // Claimed, and then nothing: the process is gone.
+    assert_eq!(store.claim_events(None, 1).unwrap().len(), 1);
+    env.advance_millis(24 * 3600 * 1000);
+    let plugins = rig.start();
+    assert_eq!(plugins.deliver(&store, Some(&id)).await.unwrap(), 1);
+    let heard = rig.read("heard");
+    assert!(heard.contains("\"redelivered\": true"), "{heard}");
+    plugins.close().await;
 }

@@ -1,5 +1,6 @@
 //! Callbacks that raise, hang, or take their process with them.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use hermes_plugins::{Said, ToolGate, table};
@@ -30,9 +31,9 @@ async fn a_guard_that_raises_exits_hangs_or_kills_its_process_blocks_the_tool() 
         ("raise KeyError('boom')", "raised KeyError"),
         ("sys.exit(0)", "raised SystemExit"),
         ("time.sleep(60)", "timed out"),
-        ("os._exit(9)", "process has ended"),
-        ("os.kill(os.getpid(), 9)", "process has ended"),
-        ("os.closerange(3, 4096)", "process has ended"),
+        ("os._exit(9)", "it is gone"),
+        ("os.kill(os.getpid(), 9)", "it is gone"),
+        ("os.closerange(3, 4096)", "it is gone"),
     ] {
         let mut rig = Rig::new().plugin("guard", &guard(body));
         rig.config.hook_callback_timeout = 1.0;
@@ -75,8 +76,8 @@ async fn twenty_bad_observers_hold_a_session_no_longer_than_one_time_limit() {
             _ if number == 17 => "os._exit(3)",
             _ => "open(os.environ['HERMES_HOME'] + '/heard', 'a').write('x')",
         };
-        code.push_str(&format!("def h{number}(**event):\n    {body}\n"));
-        register.push_str(&format!("    ctx.register_hook('post_compaction', h{number})\n"));
+        write!(code, "def h{number}(**event):\n    {body}\n").unwrap();
+        writeln!(register, "    ctx.register_hook('post_compaction', h{number})").unwrap();
     }
     let mut rig = Rig::new().plugin("bad", &(code + &register));
     rig.config.hook_callback_timeout = 1.0;
@@ -238,4 +239,17 @@ async fn a_tool_that_raises_or_gives_something_else_than_text_answers_with_an_er
     assert!(call("many").await.contains("_multimodal"));
     assert!(plugins.call_tool("none", "{}", &session("s")).await.is_none());
     plugins.close().await;
+}
+
+#[tokio::test]
+async fn a_guard_that_is_enabled_and_cannot_be_loaded_any_more_blocks() {
+    let mut rig = Rig::new().plugin("guard", &guard("return None"));
+    assert!(matches!(verdict(&rig).await, ToolGate::Proceed { .. }));
+    let code = rig.home().join("plugins/guard/__init__.py");
+    std::fs::write(&code, "import no_such_module\n").unwrap();
+    let gate = verdict(&rig).await;
+    let ToolGate::Block { message, plugin } = &gate else { panic!("{gate:?}") };
+    assert!(message.contains("no_such_module") && &**plugin == "guard", "{message}");
+    rig.config.enabled.clear();
+    assert!(matches!(verdict(&rig).await, ToolGate::Proceed { .. }));
 }

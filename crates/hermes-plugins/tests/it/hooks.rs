@@ -232,3 +232,24 @@ async fn observers_hear_redacted_texts_and_directives_the_whole_truth() {
     assert_eq!(outcome.first_text(true).unwrap().1, secret);
     plugins.close().await;
 }
+
+#[tokio::test]
+async fn a_plugin_that_calls_the_command_line_finds_this_program_first() {
+    let code = "import os, shutil\n\
+        def where(raw):\n    return ' '.join([shutil.which('hermes'), os.environ['HERMES_CLI'], os.environ['HERMES_HOME']])\n\
+        def register(ctx):\n    ctx.register_command('where', where)\n";
+    let rig = Rig::new().plugin("cli", code);
+    let program = rig.home().join("bin/hermes");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::write(&program, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let mut options = rig.options();
+    options.cli = Some(program.clone());
+    let plugins = hermes_plugins::Plugins::new(options);
+    plugins.ready().await;
+    let said = plugins.command("where", "", &session("s"), None).await.unwrap().unwrap();
+    let (program, home) = (program.display(), rig.home().display());
+    assert_eq!(said, format!("{program} {program} {home}"));
+    plugins.close().await;
+}
