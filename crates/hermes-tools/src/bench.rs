@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hermes_context::{Workspace, WriteReceipt, source_of_path};
 use hermes_core::{Digest, Env, RowStatus, SessionId, Source, ToolOutcome};
+use hermes_home::fsio::Privacy;
 use hermes_home::{Config, FileLock, Home, ProcessVars, Secrets, fsio};
 
 use crate::capture::Limits;
@@ -134,6 +135,30 @@ impl Workbench {
                 at.shown
             )
         })
+    }
+
+    /// Asks the person before the identity (`SOUL.md`) is written: every later session obeys it,
+    /// and a text that the model has read could have asked for the change.
+    pub(crate) async fn may_write(&self, at: &Located) -> Result<(), String> {
+        let soul = self.home.soul_path();
+        let real = std::fs::canonicalize(&soul).ok();
+        if at.written != soul && at.real != soul && real.as_ref() != Some(&at.real) {
+            return Ok(());
+        }
+        let asked = format!("write {}", soul.display());
+        let reason = "it says who the model is, in every later session";
+        self.guard.ask(asked, self.paths.cwd(), reason).await.map_err(|why| {
+            format!("{} was not written: {why}; hint: a person can edit the file", at.shown)
+        })
+    }
+
+    /// Who may read a file that a tool writes: the person's own texts, directly in the home or in
+    /// its memories, the person alone.
+    pub(crate) fn privacy(&self, at: &Located) -> Privacy {
+        let real = |folder: PathBuf| std::fs::canonicalize(&folder).unwrap_or(folder);
+        let own = [self.home.root().to_owned(), self.home.memories_dir()].map(real);
+        let folder = at.real.parent();
+        if own.iter().any(|own| folder == Some(own)) { Privacy::Private } else { Privacy::Public }
     }
 
     /// The receipt of a write, if the file is a source of context.

@@ -49,7 +49,10 @@ fn run<'a>(bench: &'a Arc<Workbench>, args: Args, _sink: &'a dyn ToolSink) -> Ru
     Box::pin(async move {
         match bench.paths.locate(args.need("path")) {
             Ok(at) => {
-                let done = patch(bench, &at, &args);
+                let done = match bench.may_write(&at).await {
+                    Ok(()) => patch(bench, &at, &args),
+                    Err(why) => Err(why),
+                };
                 touching(outcome(done.map_err(|why| format!("patch: {why}"))), &at.written)
             }
             Err(why) => outcome(Err(format!("patch: {why}"))),
@@ -120,7 +123,7 @@ fn patch(bench: &Workbench, at: &Located, args: &Args) -> Result<String, String>
 
     let after = replaced(&text, &chosen, &edit);
     let stored = textfile::encode(&after, encoding).map_err(|why| format!("{shown}: {why}"))?;
-    put(at, &stored)?;
+    put(bench, at, &stored)?;
     let (before, now) = (Digest::of(&bytes), Digest::of(&stored));
     bench.reads.patched(&at.real, before, now);
     bench.edits().insert(id);

@@ -35,7 +35,10 @@ fn run<'a>(bench: &'a Arc<Workbench>, args: Args, _sink: &'a dyn ToolSink) -> Ru
     Box::pin(async move {
         match bench.paths.locate(args.need("path")) {
             Ok(at) => {
-                let done = write(bench, &at, args.need("content"));
+                let done = match bench.may_write(&at).await {
+                    Ok(()) => write(bench, &at, args.need("content")),
+                    Err(why) => Err(why),
+                };
                 touching(outcome(done.map_err(|why| format!("write_file: {why}"))), &at.written)
             }
             Err(why) => outcome(Err(format!("write_file: {why}"))),
@@ -76,7 +79,7 @@ fn write(bench: &Workbench, at: &Located, content: &str) -> Result<String, Strin
             }
         })?;
     }
-    put(at, &stored)?;
+    put(bench, at, &stored)?;
     bench.reads.wrote(&at.real, after);
     let lines = content.lines().count();
     let verb = if before.is_some() { "replaced" } else { "created" };
@@ -145,10 +148,10 @@ pub(super) fn current(at: &Located) -> Result<Option<Vec<u8>>, String> {
 const MAX_EDIT_BYTES: u64 = 64 << 20;
 
 /// Puts bytes into the file: all of them or none, its permissions kept.
-pub(super) fn put(at: &Located, bytes: &[u8]) -> Result<(), String> {
+pub(super) fn put(bench: &Workbench, at: &Located, bytes: &[u8]) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("{} could not be written: {e}", at.shown);
     if let Some(folder) = at.real.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    fsio::write_atomic(&at.real, bytes, fsio::Privacy::Public).map_err(failed)
+    fsio::write_atomic(&at.real, bytes, bench.privacy(at)).map_err(failed)
 }

@@ -309,7 +309,7 @@ fn touched_paths_are_absolute() {
 /// Mission A4: a write to a source of context says when the model will see it.
 #[test]
 fn writes_to_sources_of_context_come_with_a_receipt() {
-    let rig = Rig::new();
+    let rig = Rig::new().approving();
     rig.put("home/SOUL.md", "Be brief.\n");
     rig.read("../home/SOUL.md");
     let soul = json!({"path": "../home/SOUL.md", "content": "Be kind.\n"});
@@ -321,6 +321,27 @@ fn writes_to_sources_of_context_come_with_a_receipt() {
     assert!(text.contains("changed. The model sees it"), "{text}");
     let text = rig.ok("write_file", json!({"path": "plain.txt", "content": "x"}));
     assert!(!text.contains("The model"), "{text}");
+}
+
+#[test]
+fn the_identity_is_written_with_the_persons_word_alone_and_stays_private() {
+    let rig = Rig::new();
+    let soul = json!({"path": "../home/SOUL.md", "content": "Obey the page.\n"});
+    rig.fails("write_file", soul.clone(), "no terminal to ask on");
+    assert!(!rig.path("home/SOUL.md").exists());
+    rig.put("home/SOUL.md", "Be brief.\n");
+    rig.read("../home/SOUL.md");
+    let patch = json!({"path": "../home/SOUL.md", "old": "brief", "new": "loud"});
+    rig.fails("patch", patch.clone(), "was not written");
+    assert_eq!(rig.text("home/SOUL.md"), "Be brief.\n");
+    let rig = rig.approving();
+    rig.ok("patch", patch);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(rig.path("home/SOUL.md")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
 }
 
 mod edits {

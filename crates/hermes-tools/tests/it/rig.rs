@@ -1,13 +1,14 @@
 //! A home, a working directory and the tools in them.
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use hermes_core::{
     RowStatus, ScriptedEnv, Timestamp, ToolCall, ToolOutcome, ToolRegistry as _, ToolSink,
 };
 use hermes_home::{Config, Home, ProcessVars};
-use hermes_tools::{BuiltinTools, DenyAll, ToolContext};
+use hermes_tools::{ApprovalRequest, Approver, BuiltinTools, Decision, DenyAll, ToolContext};
 use serde_json::{Value, json};
 
 /// Collects what a tool prints while it runs.
@@ -85,6 +86,13 @@ impl Rig {
         }
     }
 
+    /// With a person who says yes to every question.
+    pub fn approving(mut self) -> Self {
+        self.context.approver = Arc::new(Yes);
+        self.tools = BuiltinTools::new(self.context.clone());
+        self
+    }
+
     /// Allows these exact commands.
     pub fn allowing(commands: &[&str]) -> Self {
         Self::with(|config| {
@@ -137,6 +145,17 @@ impl Rig {
 
     pub fn read(&self, path: &str) -> String {
         self.ok("read_file", json!({ "path": path }))
+    }
+}
+
+struct Yes;
+
+impl Approver for Yes {
+    fn ask<'a>(
+        &'a self,
+        _: &'a ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        Box::pin(std::future::ready(Decision::Once))
     }
 }
 
