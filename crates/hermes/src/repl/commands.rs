@@ -236,9 +236,9 @@ fn help(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
     }
     out::line(paint.dim(
         "  Tab completes. Alt-Enter, Ctrl-J or a backslash at the end makes a new line.\n  \
-         Up and Ctrl-R find earlier lines; a line that begins with a space is not remembered.\n  \
-         Ctrl-C stops the model, or clears the line. Ctrl-D leaves. // sends a message that \
-         begins with /.",
+         Up and Ctrl-R find earlier lines; one that begins with a space stays out of their file.\n  \
+         Ctrl-C clears the line or stops the turn; a second one leaves at once. Ctrl-D leaves.\n  \
+         // sends a message that begins with /.",
     ))?;
     Ok(Next::Stay)
 }
