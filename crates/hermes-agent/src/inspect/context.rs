@@ -1,11 +1,12 @@
 //! What a request was made of, part by part, measured on the bytes that were sent; and what the
 //! next one would be made of.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use hermes_context::estimate_tokens;
 use hermes_core::{
-    Assembled, Block, Digest, NullSink, Part, Provenance, Row, Seq, Usage, fold_view,
+    Assembled, Block, NullSink, Part, Provenance, Row, Seq, Usage, fold_view,
 };
 use hermes_provider::{Encoded, encode};
 use hermes_store::{RequestFilter, SessionInfo};
@@ -80,7 +81,7 @@ pub struct ContextPart {
     /// What it is.
     pub kind: PartKind,
     /// Its name: block id, tool name, origin of the row part.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// The source inside its kind: path, skill, plugin, row.
     pub source: String,
     /// The row it belongs to.
@@ -135,7 +136,7 @@ pub fn context(
     report.cwd.clone_from(&info.cwd);
     report.git_root.clone_from(&info.git_root);
     report.request = Some(attempt.id.to_string());
-    report.verified = Some(Digest::of(&rebuilt.encoded.body) == attempt.body);
+    report.verified = Some(rebuilt.encoded.digest == attempt.body);
     report.prompt_digest = attempt.prompt.to_string();
     report.history_digest = attempt.history.to_string();
     report.provider = attempt.provider.to_string();
@@ -192,6 +193,10 @@ pub fn next(
     report.provider = endpoint.provider.to_string();
     report.model = endpoint.model.to_string();
     report.compactions = conversation.compactions;
+    // What is not said yet has no number.
+    for part in &mut report.parts {
+        part.row = part.row.filter(|row| *row <= conversation.last_seq());
+    }
     report.body_bytes = encoded.body.len() as u64;
     report.context_window = services.context_window;
     Ok(report)
@@ -199,7 +204,6 @@ pub fn next(
 
 /// The parts of a request with their sizes; what the ledger knows is left open.
 fn measured(assembled: &Assembled, encoded: &Encoded, rows: &[Row]) -> ContextReport {
-    let index = PartIndex::new(rows);
     let blocks = &assembled.snapshot.blocks;
     let mut skills = indexed_skills(&assembled.snapshot.text, blocks);
     let mut parts = Vec::with_capacity(encoded.ranges.len());
@@ -211,7 +215,7 @@ fn measured(assembled: &Assembled, encoded: &Encoded, rows: &[Row]) -> ContextRe
         estimated_tokens += tokens;
         let mut part = ContextPart {
             kind: PartKind::Prompt,
-            name: "prompt".to_owned(),
+            name: Cow::Borrowed("prompt"),
             source: String::new(),
             row: None,
             caused_by: None,
@@ -221,21 +225,21 @@ fn measured(assembled: &Assembled, encoded: &Encoded, rows: &[Row]) -> ContextRe
         match from {
             Provenance::Block(at) => {
                 if let Some(block) = blocks.get(*at) {
-                    part.name.clone_from(&block.id);
+                    part.name = Cow::Owned(block.id.clone());
                     part.source = block.source.to_string();
                 }
             }
             Provenance::Tool(at) => {
                 part.kind = PartKind::Tool;
                 let def = assembled.tools.defs.get(*at);
-                part.name = def.map(|def| def.name.to_string()).unwrap_or_default();
+                part.name = def.map(|def| Cow::Owned(def.name.to_string())).unwrap_or_default();
                 "built-in".clone_into(&mut part.source);
             }
             Provenance::Part { row, part: seq } => {
                 part.kind = PartKind::Row;
                 part.row = Some(*row);
-                if let Some((row, stored)) = index.0.get(seq) {
-                    words::origin(stored.origin).clone_into(&mut part.name);
+                if let Some((row, stored)) = stored_part(rows, *row, *seq) {
+                    part.name = Cow::Borrowed(words::origin(stored.origin));
                     stored.label.as_deref().unwrap_or_default().clone_into(&mut part.source);
                     part.caused_by = caused_by(row, stored);
                     if let Some(name) = words::skill_name(stored) {
@@ -246,7 +250,7 @@ fn measured(assembled: &Assembled, encoded: &Encoded, rows: &[Row]) -> ContextRe
             }
             Provenance::Filler(rule) => {
                 part.kind = PartKind::Filler;
-                (*rule).clone_into(&mut part.name);
+                part.name = Cow::Borrowed(rule);
             }
         }
         parts.push(part);
@@ -307,12 +311,9 @@ fn indexed_skills(prompt: &str, blocks: &[Block]) -> BTreeMap<String, SkillShare
     skills
 }
 
-/// Parts of the history by seq, with their rows.
-struct PartIndex<'a>(HashMap<Seq, (&'a Row, &'a Part)>);
-
-impl<'a> PartIndex<'a> {
-    fn new(rows: &'a [Row]) -> Self {
-        let parts = rows.iter().flat_map(|row| row.parts.iter().map(move |part| (row, part)));
-        Self(parts.map(|(row, part)| (part.seq, (row, part))).collect())
-    }
+/// A part of the history with its row; rows stand in the order of their seqs.
+fn stored_part(rows: &[Row], row: Seq, part: Seq) -> Option<(&Row, &Part)> {
+    let at = rows.binary_search_by_key(&row, |row| row.seq).ok()?;
+    let row = rows.get(at)?;
+    Some((row, row.parts.iter().find(|stored| stored.seq == part)?))
 }

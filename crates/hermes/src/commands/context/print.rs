@@ -136,7 +136,7 @@ fn every_part(report: &ContextReport) -> Vec<Vec<String>> {
                 .join(", ");
             vec![
                 kind_word(part.kind).to_owned(),
-                part.name.clone(),
+                part.name.to_string(),
                 source,
                 part.bytes.to_string(),
                 part.tokens.to_string(),
@@ -152,9 +152,9 @@ fn groups(report: &ContextReport) -> Vec<Vec<String>> {
         BTreeMap::new();
     for (at, part) in report.parts.iter().enumerate() {
         let (order, name) = match part.kind {
-            PartKind::Prompt => (at, part.name.clone()),
+            PartKind::Prompt => (at, part.name.to_string()),
             PartKind::Tool => (0, "definitions".to_owned()),
-            PartKind::Row | PartKind::Filler => (0, part.name.clone()),
+            PartKind::Row | PartKind::Filler => (0, part.name.to_string()),
         };
         let sum = sums.entry((part.kind, order, name)).or_default();
         sum.0 += 1;
