@@ -26,7 +26,7 @@ pub enum HomeError {
     },
     /// `HERMES_HOME` names a folder whose store belongs to the Python program.
     #[error(
-        "{} belongs to the Python Hermes Agent (its state.db was written by it) and is never written to\nhint: set HERMES_HOME to another folder, or unset it to use ~/.hermes-rs; `hermes import` copies the old home once it is available",
+        "{} belongs to the Python Hermes Agent (its state.db was written by it) and is never written to\nhint: set HERMES_HOME to another folder, or unset it to use ~/.hermes-rs; `hermes import FOLDER` copies it",
         root.display()
     )]
     PythonHome {
@@ -38,6 +38,40 @@ pub enum HomeError {
     NotAFolder {
         /// The path.
         root: PathBuf,
+    },
+    /// The name cannot be one of a profile.
+    #[error(
+        "\"{name}\" is no name for a profile\nhint: small letters, digits, - and _, at most 64, beginning with a letter or digit"
+    )]
+    ProfileName {
+        /// The name.
+        name: String,
+    },
+    /// There is no such profile.
+    #[error(
+        "no profile \"{name}\"; there are: {known}\nhint: make it with `hermes profile create {name}`"
+    )]
+    NoProfile {
+        /// The name.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// The name is taken.
+    #[error(
+        "there is a profile \"{name}\" already\nhint: choose another name, or see `hermes profile list`"
+    )]
+    ProfileExists {
+        /// The name.
+        name: String,
+    },
+    /// The root home is no profile that can go.
+    #[error(
+        "the profile default is the home itself and cannot be {what}\nhint: name another profile"
+    )]
+    RootProfile {
+        /// What was wanted.
+        what: &'static str,
     },
     /// The operating system refused.
     #[error("cannot use the home folder: {}: {source}\nhint: check that you may write there, or set HERMES_HOME", path.display())]

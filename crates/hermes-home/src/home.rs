@@ -26,7 +26,7 @@ fn readable(vars: impl Iterator<Item = (OsString, OsString)>) -> ProcessVars {
     .collect()
 }
 
-/// SQLite's `application_id` of our own stores: the letters `HRS1`.
+/// SQLite's `application_id` of our own stores: the letters `HRMS`.
 pub const STORE_APPLICATION_ID: u32 = 0x4852_4d53;
 
 /// A home folder and the profile that it stands for.
@@ -65,7 +65,7 @@ impl HomeReason {
         match self {
             Self::Variable | Self::Default => None,
             Self::BesidePython { python_home } => Some(format!(
-                "{} belongs to the Python Hermes Agent and is left alone; {} is used\nhint: `hermes import` will copy the old home once it is available; HERMES_HOME names another folder",
+                "{} belongs to the Python Hermes Agent and is left alone; {} is used\nhint: `hermes import FOLDER` copies the old home; HERMES_HOME names another folder",
                 python_home.display(),
                 home.root().display()
             )),

@@ -12,6 +12,7 @@ pub mod fsio;
 mod home;
 mod load;
 mod lock;
+mod profile;
 pub mod redact;
 mod routes;
 mod secrets;
@@ -35,6 +36,7 @@ pub use home::{
 };
 pub use load::{ConfigReport, Loaded, Overrides, SettingSource, Shadowed, load};
 pub use lock::FileLock;
+pub use profile::{DEFAULT_PROFILE, is_profile_name};
 pub use routes::{
     AuxiliaryCandidate, AuxiliaryRoutes, BUILTIN_PROVIDERS, BuiltinProvider, EndpointConfig,
     KeySource, Route, RouteLine, Routes, auxiliary_routes, chain, route_for, routes, routes_told,

@@ -10,6 +10,7 @@ use hermes_context::{Workspace, WriteReceipt, source_of_path};
 use hermes_core::{Digest, Env, RowStatus, SessionId, Source, ToolOutcome};
 use hermes_home::fsio::Privacy;
 use hermes_home::{Config, FileLock, Home, ProcessVars, Secrets, fsio};
+use hermes_store::Store;
 
 use crate::capture::Limits;
 use crate::guard::{Guard, Places};
@@ -41,6 +42,8 @@ pub(crate) struct Workbench {
     secrets: OnceLock<Secrets>,
     child_env: OnceLock<Vec<(String, String)>>,
     workspace: OnceLock<Workspace>,
+    /// Past conversations, opened when they are first asked for.
+    pub past: OnceLock<Store>,
 }
 
 impl Workbench {
@@ -73,6 +76,7 @@ impl Workbench {
             secrets: OnceLock::new(),
             child_env: OnceLock::new(),
             workspace: OnceLock::new(),
+            past: OnceLock::new(),
         }
     }
 

@@ -6,6 +6,7 @@ mod memory;
 mod patch;
 mod read_file;
 mod search_files;
+mod session_search;
 mod skills;
 mod terminal;
 mod write_file;
@@ -39,7 +40,7 @@ pub(crate) struct Tool {
 }
 
 /// All built-in tools, in the order in which they are sent.
-pub(crate) static TOOLS: [Tool; 8] = [
+pub(crate) static TOOLS: [Tool; 9] = [
     read_file::TOOL,
     write_file::TOOL,
     patch::TOOL,
@@ -48,6 +49,7 @@ pub(crate) static TOOLS: [Tool; 8] = [
     memory::TOOL,
     skills::LIST,
     skills::VIEW,
+    session_search::TOOL,
 ];
 
 #[cfg(test)]

@@ -35,5 +35,5 @@ fn definitions_are_compact_and_say_what_is_checked() {
         let compact = serde_json::to_string(&value).unwrap();
         assert_eq!(tool.json.len(), compact.len(), "{} has no needless space", tool.name);
     }
-    assert!(bytes < 6_000, "{bytes} bytes of definitions");
+    assert!(bytes < 8_000, "{bytes} bytes of definitions");
 }

@@ -9,6 +9,7 @@ mod files;
 mod memory;
 mod rig;
 mod search;
+mod session_search;
 mod skills;
 #[cfg(unix)]
 mod terminal;
