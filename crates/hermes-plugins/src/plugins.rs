@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use hermes_home::yaml::Datum;
@@ -12,17 +12,16 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, mpsc};
 
 use crate::discover::{self, Found, Gates, PluginSource};
-use crate::guards::Guards;
 use crate::host::{
-    Answer, Fault, Framing, Host, HostSpec, Inbound, Launch, RESTARTS, Runs, Watch, native_command,
-    native_params, python, unpack,
+    Framing, Host, HostSpec, Launch, RESTARTS, Runs, Watch, native_command, native_params, python,
+    unpack,
 };
+use crate::inbound::HostInbound;
 use crate::manifest::PluginKind;
 use crate::middleware::NextCall;
-use crate::payload::CallContext;
-use crate::registry::{Owner, PLUGINS, Registry, Request, Reserved, SHELL, Verdict, WEBHOOKS};
-use crate::services::{Injected, ModelCall, NoServices, Services};
-use crate::shell::{self, Consents, ShellHook, ShellHookInfo};
+use crate::registry::{Registry, Reserved};
+use crate::services::{NoServices, Services};
+use crate::shell::ShellHook;
 use crate::suppress::Suppress;
 use crate::webhook::Sender;
 
@@ -142,8 +141,8 @@ pub(crate) struct Inner {
     closed: AtomicBool,
     pub(crate) chains: Mutex<HashMap<u64, mpsc::UnboundedSender<NextCall>>>,
     next_chain: AtomicU64,
-    shells: RwLock<Vec<Arc<ShellHook>>>,
-    webhooks: RwLock<Vec<Arc<Sender>>>,
+    pub(crate) shells: RwLock<Vec<Arc<ShellHook>>>,
+    pub(crate) webhooks: RwLock<Vec<Arc<Sender>>>,
     /// Plugins that had a guard and are not loaded, with the reason.
     pub(crate) lost_guards: Mutex<Vec<(Arc<str>, String)>>,
     /// Different for every start, so that deliveries can be told apart.
@@ -270,56 +269,6 @@ impl Plugins {
     /// Whether a plugin is loaded and enabled, by key or name.
     pub fn has(&self, id: &str) -> bool {
         self.0.has(id)
-    }
-
-    /// The shell hooks of the settings, with what is known of each.
-    pub fn shell_hooks(&self) -> Vec<ShellHookInfo> {
-        let consents = Consents::of(&self.0.options.home);
-        self.0
-            .hook_settings()
-            .hooks
-            .iter()
-            .map(|hook| {
-                let (given, changed_since) = consents.check(hook);
-                ShellHookInfo {
-                    event: hook.event.name.to_owned(),
-                    command: hook.command.clone(),
-                    matcher: hook.matcher.as_ref().map(|m| m.as_str().to_owned()),
-                    timeout: hook.timeout.as_secs(),
-                    fail_closed: hook.fail_closed,
-                    consented: given || self.0.accepts_hooks(),
-                    returns: shell::answer_form(hook.event.returns),
-                    changed_since,
-                }
-            })
-            .collect()
-    }
-
-    /// What of `hooks` in the settings was refused, and why.
-    pub fn hook_problems(&self) -> Vec<String> {
-        self.0.hook_settings().problems
-    }
-
-    /// Keeps a person's consent to every shell hook with this command; gives how many there are.
-    ///
-    /// # Errors
-    /// If the file of consents cannot be written.
-    pub fn consent(&self, command: &str, now: &str) -> std::io::Result<usize> {
-        let consents = Consents::of(&self.0.options.home);
-        let hooks = self.0.hook_settings().hooks;
-        let meant: Vec<_> = hooks.iter().filter(|hook| hook.command == command).collect();
-        for hook in &meant {
-            consents.give(hook, now)?;
-        }
-        Ok(meant.len())
-    }
-
-    /// Takes back the consent to a command; gives how many entries are gone.
-    ///
-    /// # Errors
-    /// If the file of consents cannot be written.
-    pub fn revoke(&self, command: &str) -> std::io::Result<usize> {
-        Consents::of(&self.0.options.home).revoke(command)
     }
 
     /// Ends every process, each with a grace.
@@ -474,94 +423,6 @@ impl Inner {
                 self.register_others();
             })
             .await;
-    }
-
-    fn hook_settings(&self) -> shell::Settings {
-        let vars = &self.options.vars;
-        shell::parse(
-            &self.options.hooks,
-            vars.get("HOME").or_else(|| vars.get("USERPROFILE")),
-            &|name| vars.get(name).map(ToOwned::to_owned),
-        )
-    }
-
-    fn accepts_hooks(&self) -> bool {
-        self.options.accept_hooks
-            || self.options.vars.get("HERMES_ACCEPT_HOOKS").is_some_and(|value| value == "1")
-    }
-
-    pub(crate) fn shell_hook(&self, number: usize) -> Option<Arc<ShellHook>> {
-        self.shells.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
-    }
-
-    pub(crate) fn webhook(&self, number: usize) -> Option<Arc<Sender>> {
-        self.webhooks.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
-    }
-
-    /// Remembers which plugins have guards, and finds those that should have one and do not run.
-    fn look_for_guards(&self) {
-        let mut known = Vec::new();
-        let mut why = HashMap::new();
-        for host in self.all_hosts() {
-            for plugin in locked(&host.plugins).iter() {
-                let key = plugin.found.key.clone();
-                let guard = plugin.error.is_none().then(|| {
-                    locked(&self.registry)
-                        .under("hook", "pre_tool_call")
-                        .any(|entry| *entry.plugin == *key)
-                });
-                why.insert(key.clone(), plugin.error.clone().unwrap_or_default());
-                known.push((key, guard));
-            }
-        }
-        let lost = Guards::of(&self.options.home).compare(&known);
-        let mut guards = locked(&self.lost_guards);
-        for plugin in lost {
-            let why = why.remove(&plugin).unwrap_or_default();
-            tracing::warn!(plugin, why, "a guard is not loaded: tools are blocked");
-            guards.push((Arc::from(plugin), why));
-        }
-    }
-
-    /// Puts shell hooks and webhooks behind the plugins.
-    fn register_others(&self) {
-        let settings = self.hook_settings();
-        locked(&self.problems).extend(settings.problems);
-        let consents = Consents::of(&self.options.home);
-        let mut shells = self.shells.write().unwrap_or_else(PoisonError::into_inner);
-        for hook in settings.hooks {
-            if !self.accepts_hooks() && !consents.check(&hook).0 {
-                locked(&self.problems).push(format!(
-                    "the shell hook {:?} for {} is not run: nobody consented to it\nhint: `hermes hooks list` shows it; HERMES_ACCEPT_HOOKS=1 consents to all",
-                    hook.command, hook.event.name
-                ));
-                continue;
-            }
-            self.take(hook.event.name, "shell", &hook.command, Owner::Shell(shells.len()), SHELL);
-            shells.push(Arc::new(hook));
-        }
-        let Some(background) = self.background().filter(|_| !settings.webhooks.is_empty()) else {
-            return;
-        };
-        let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
-        for webhook in settings.webhooks {
-            for event in &webhook.events {
-                let owner = Owner::Webhook(webhooks.len());
-                self.take(event.name, "webhook", &webhook.name, owner, WEBHOOKS);
-            }
-            webhooks.push(Arc::new(Sender::start(webhook, &background)));
-        }
-    }
-
-    fn take(&self, event: &str, plugin: &str, name: &str, owner: Owner, phase: u8) {
-        let request = Request {
-            plugin: plugin.to_owned(),
-            kind: "hook".to_owned(),
-            key: event.to_owned(),
-            names: HashMap::from([("call".to_owned(), name.to_owned())]),
-            ..Request::default()
-        };
-        locked(&self.registry).register(request, owner, phase, false);
     }
 
     fn make_hosts(self: &Arc<Self>) {
@@ -769,7 +630,7 @@ impl Inner {
         self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn has(&self, id: &str) -> bool {
+    pub(crate) fn has(&self, id: &str) -> bool {
         self.all_hosts().iter().any(|host| {
             locked(&host.plugins).iter().any(|plugin| {
                 plugin.error.is_none() && (plugin.found.key == id || plugin.found.name == id)
@@ -808,7 +669,7 @@ impl Inner {
     }
 
     /// What every process holds of a plugin's callbacks is gone.
-    fn process_ended(&self, host: usize, why: &str) {
+    pub(crate) fn process_ended(&self, host: usize, why: &str) {
         let ids = locked(&self.registry).process_ended(host);
         locked(&self.suppress).process_ended(&ids);
         if !self.closed.load(Ordering::Relaxed) {
@@ -830,229 +691,4 @@ fn python_params(found: &Found) -> Value {
         "entry_point": found.entry_point,
         "manifest": found.manifest.fields,
     })
-}
-
-/// Takes what one process asks for.
-struct HostInbound {
-    inner: Weak<Inner>,
-    host: usize,
-}
-
-impl HostInbound {
-    fn register(&self, inner: &Inner, params: &str) -> Result<Value, Fault> {
-        let request: Request = serde_json::from_str(params)
-            .map_err(|error| Fault::new("ValueError", format!("not a registration: {error}")))?;
-        if let Some(host) = inner.host(self.host) {
-            let plugins = locked(&host.plugins);
-            let known = plugins.iter().find(|plugin| plugin.found.key == request.plugin);
-            if known.is_none_or(|plugin| plugin.given_up) {
-                return Ok(json!({"accepted": false, "reason": "the plugin is not loaded"}));
-            }
-        }
-        let may = inner.granted(&request.plugin, "tools.override");
-        match locked(&inner.registry).register(request, Owner::Host(self.host), PLUGINS, may) {
-            Verdict::Accepted(handle) => Ok(json!({"accepted": true, "handle": handle})),
-            Verdict::Refused(reason) => Ok(json!({"accepted": false, "reason": reason})),
-            Verdict::Raise(fault) => Err(fault),
-        }
-    }
-
-    /// What can be answered at once.
-    fn at_once(&self, inner: &Inner, method: &str, params: &str) -> Option<Result<Value, Fault>> {
-        let read = || serde_json::from_str::<Value>(params).unwrap_or_default();
-        Some(match method {
-            "register" => self.register(inner, params),
-            "dispose" => {
-                if let Some(handle) = read().get("handle").and_then(Value::as_u64) {
-                    locked(&inner.registry).dispose(handle);
-                }
-                Ok(Value::Null)
-            }
-            "plugin.has" => Ok(inner.has(&text(&read(), "id")).into()),
-            "capability.check" => {
-                let params = read();
-                Ok(inner.granted(&text(&params, "plugin"), &text(&params, "capability")).into())
-            }
-            "config.read" => read_config(inner.options.home.config_path().as_path()),
-            "yaml.parse" => parse_yaml(&text(&read(), "text")),
-            "tool.list" => Ok(inner.services().tool_definitions().into()),
-            _ => return None,
-        })
-    }
-}
-
-fn text(params: &Value, name: &str) -> String {
-    params.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn parse_yaml(text: &str) -> Result<Value, Fault> {
-    let document = hermes_home::yaml::parse(text)
-        .map_err(|error| Fault::new("ValueError", error.to_string()))?;
-    let root = document.root.as_ref().map_or(Datum::Null, Datum::of);
-    serde_json::from_str(&root.to_json())
-        .map_err(|error| Fault::new("ValueError", error.to_string()))
-}
-
-fn read_config(path: &Path) -> Result<Value, Fault> {
-    match hermes_home::fsio::read_text(path, 4 * 1024 * 1024) {
-        Ok(read) => parse_yaml(&read.text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(json!({})),
-        Err(error) => Err(Fault::new("OSError", format!("{}: {error}", path.display()))),
-    }
-}
-
-impl Inbound for HostInbound {
-    fn request(
-        &self,
-        method: &str,
-        params: Box<serde_json::value::RawValue>,
-        origin: Option<Box<serde_json::value::RawValue>>,
-        answer: Answer,
-    ) {
-        let Some(inner) = self.inner.upgrade() else { return };
-        if let Some(result) = self.at_once(&inner, method, params.get()) {
-            answer.result(result);
-            return;
-        }
-        let Some(background) = inner.background() else { return };
-        let call: CallContext =
-            origin.and_then(|origin| serde_json::from_str(origin.get()).ok()).unwrap_or_default();
-        let method = method.to_owned();
-        background.spawn(async move {
-            let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
-            let result = serve(&inner, &method, params, call).await;
-            answer.result(result);
-        });
-    }
-
-    fn notice(&self, method: &str, params: &serde_json::value::RawValue) {
-        let Some(inner) = self.inner.upgrade() else { return };
-        let Ok(params) = serde_json::from_str::<Value>(params.get()) else { return };
-        if method == "late" {
-            if let Some(entry) = params.get("entry").and_then(Value::as_u64) {
-                locked(&inner.suppress).came_back(entry);
-            }
-        } else if method == "log" {
-            let (plugin, message) = (text(&params, "plugin"), text(&params, "message"));
-            match text(&params, "level").as_str() {
-                "error" => tracing::error!(plugin, "{message}"),
-                "warning" => tracing::warn!(plugin, "{message}"),
-                "info" => tracing::info!(plugin, "{message}"),
-                _ => tracing::debug!(plugin, "{message}"),
-            }
-        }
-    }
-
-    fn ended(&self, why: &str) {
-        if let Some(inner) = self.inner.upgrade() {
-            inner.process_ended(self.host, why);
-        }
-    }
-}
-
-impl Watch for HostInbound {
-    fn registers(&self, plugin: &str, registrations: &[Value]) {
-        let Some(inner) = self.inner.upgrade() else { return };
-        for registration in registrations {
-            let mut request = registration.clone();
-            if let Some(fields) = request.as_object_mut() {
-                fields.insert("plugin".to_owned(), plugin.into());
-            }
-            let refused = match self.register(&inner, &request.to_string()) {
-                Ok(answer) => text(&answer, "reason"),
-                Err(fault) => fault.to_string(),
-            };
-            if !refused.is_empty() {
-                tracing::warn!(plugin, refused, "a registration is refused");
-                locked(&inner.registry).notes.push((Arc::from(plugin), refused));
-            }
-        }
-    }
-
-    fn loaded(&self, plugin: &str, ok: bool) {
-        if let Some(inner) = self.inner.upgrade() {
-            let mut registry = locked(&inner.registry);
-            if ok {
-                registry.drop_stale(plugin);
-            } else {
-                registry.forget(plugin);
-            }
-        }
-    }
-}
-
-/// What takes time.
-async fn serve(
-    inner: &Arc<Inner>,
-    method: &str,
-    params: Value,
-    mut call: CallContext,
-) -> Result<Value, Fault> {
-    const DEEPEST: u32 = 8;
-    call.depth += 1;
-    if call.depth > DEEPEST {
-        return Err(Fault::new(
-            "RecursionError",
-            format!("{method} is {DEEPEST} plugin calls deep already"),
-        ));
-    }
-    let services = inner.services();
-    match method {
-        "tool.dispatch" => {
-            let name = text(&params, "name");
-            let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
-            if let Some(result) = inner.call_tool(&name, &arguments, &call).await {
-                return result.map(Value::from);
-            }
-            services.dispatch_tool(&name, &arguments, &call).await.map(Value::from)
-        }
-        "llm.complete" => {
-            let model_call = ModelCall {
-                plugin: text(&params, "plugin"),
-                auxiliary: params.get("auxiliary").and_then(Value::as_bool).unwrap_or(false),
-                messages: params.get("messages").cloned().unwrap_or_default(),
-                options: params.get("options").cloned().unwrap_or_default(),
-                call,
-            };
-            inner.trusted(&model_call)?;
-            services.complete(&model_call).await
-        }
-        "inject_message" => {
-            let message = Injected {
-                plugin: text(&params, "plugin"),
-                content: text(&params, "content"),
-                role: text(&params, "role"),
-                session_key: params
-                    .get("session_key")
-                    .and_then(Value::as_str)
-                    .map(ToOwned::to_owned),
-                origin: params.get("origin").cloned().unwrap_or_default(),
-                call,
-            };
-            services.inject_message(&message).await.map(Value::from)
-        }
-        "mcp.call" => {
-            let (plugin, server) = (text(&params, "plugin"), text(&params, "server"));
-            let allowed = inner
-                .entry(&plugin)
-                .get("mcp_allowlist")
-                .and_then(Value::as_array)
-                .is_some_and(|list| list.iter().any(|name| name.as_str() == Some(&server)));
-            if !allowed {
-                return Err(Fault::new(
-                    "PermissionError",
-                    format!(
-                        "the plugin {plugin} may not use the MCP server {server}: add it to plugins.entries.{plugin}.mcp_allowlist"
-                    ),
-                ));
-            }
-            services.call_mcp(&params).await
-        }
-        "event.emit" => {
-            Ok(inner.emit(&text(&params, "event"), params.get("payload"), &call).into())
-        }
-        "middleware.next" => inner.next_call(&params).await,
-        "config.set" => inner.set_config(&params),
-        _ => services.other(method, &params, &call).await,
-    }
 }

@@ -76,7 +76,7 @@ async fn events_of_the_outbox_are_heard_once_with_the_fields_of_the_articles() {
         deleted_ids: vec![id.clone(), id.clone()],
         sessions_dir: None,
     });
-    let _ = writer.commit(vec![Record::Event(compaction(&id)), Record::Event(delete)]).unwrap();
+    drop(writer.commit(vec![Record::Event(compaction(&id)), Record::Event(delete)]).unwrap());
 
     let plugins = rig.start();
     assert_eq!(plugins.deliver(&store, Some(&id)).await.unwrap(), 2);
@@ -97,7 +97,7 @@ async fn without_a_subscriber_an_event_is_delivered_at_once() {
     let store = store(&rig);
     let id = SessionId::generate(&SystemEnv::new("UTC"));
     let mut writer = store.create_session(init(&id), Vec::new()).unwrap();
-    let _ = writer.commit(vec![Record::Event(compaction(&id))]).unwrap();
+    drop(writer.commit(vec![Record::Event(compaction(&id))]).unwrap());
     let plugins = rig.start();
     assert_eq!(plugins.deliver(&store, None).await.unwrap(), 1);
     assert_eq!(store.pending_events().unwrap(), 0);
@@ -117,7 +117,7 @@ async fn an_event_whose_deliverer_died_is_heard_again_and_says_so() {
     let store = Store::open(paths, Arc::clone(&env) as _, OpenMode::ReadWrite).unwrap();
     let id = SessionId::generate(&*env);
     let mut writer = store.create_session(init(&id), Vec::new()).unwrap();
-    let _ = writer.commit(vec![Record::Event(compaction(&id))]).unwrap();
+    drop(writer.commit(vec![Record::Event(compaction(&id))]).unwrap());
     // Claimed, and then nothing: the process is gone.
     assert_eq!(store.claim_events(None, 1).unwrap().len(), 1);
     env.advance_millis(24 * 3600 * 1000);
