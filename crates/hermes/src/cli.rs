@@ -374,23 +374,8 @@ pub enum Config {
 #[derive(Debug, Subcommand)]
 pub enum Lab {
     /// Run an experiment in a profile and repository of its own and write its receipt.
-    Run {
-        /// The experiment.
-        #[arg(value_enum)]
-        experiment: Experiment,
-        /// Base URL of an OpenAI-compatible server; the rehearsal provider without one.
-        #[arg(long, value_name = "URL")]
-        endpoint: Option<String>,
-        /// Name of the environment variable that holds the key.
-        #[arg(long, value_name = "NAME")]
-        key_env: Option<String>,
-        /// Folder for receipt.json and receipt.md.
-        #[arg(long, value_name = "DIR", default_value = "hermes-lab")]
-        out: PathBuf,
-        /// Print the receipt as JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(subcommand)]
+    Run(Experiment),
     /// Compare two receipts; "published" stands for the published findings.
     Compare {
         /// The first receipt.
@@ -404,10 +389,23 @@ pub enum Lab {
 }
 
 /// Experiments that there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Subcommand)]
 pub enum Experiment {
     /// When each source reaches the model: 16 turns in two sessions.
-    Context,
+    Context {
+        /// Base URL of an OpenAI-compatible server; the rehearsal provider without one.
+        #[arg(long, value_name = "URL")]
+        endpoint: Option<String>,
+        /// Name of the environment variable that holds the key.
+        #[arg(long, value_name = "NAME")]
+        key_env: Option<String>,
+        /// Folder for receipt.json and receipt.md.
+        #[arg(long, value_name = "DIR", default_value = "hermes-lab")]
+        out: PathBuf,
+        /// Print the receipt as JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// The rehearsal provider.

@@ -18,7 +18,7 @@ const PUBLISHED: &str = "published";
 /// If the experiment cannot be carried out or a receipt cannot be read.
 pub fn run(talk: Talk, command: Lab) -> anyhow::Result<Exit> {
     match command {
-        Lab::Run { experiment: Experiment::Context, endpoint, key_env, out, json } => {
+        Lab::Run(Experiment::Context { endpoint, key_env, out, json }) => {
             let target = match (endpoint, talk.model) {
                 (None, _) => Target::Rehearsal,
                 (Some(base_url), Some(model)) => Target::Endpoint { base_url, model, key_env },
