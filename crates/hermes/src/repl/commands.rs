@@ -355,10 +355,13 @@ fn usage(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     Ok(Next::Stay)
 }
 
+/// One of the figures that a provider reports.
+type Figure = fn(&Usage) -> Option<u64>;
+
 /// The tokens of the answered requests. What no provider reported stays unknown; what some of
 /// them reported says of how many requests it is the sum.
 fn usage_lines(answered: &[Usage]) -> Vec<String> {
-    let figures: [(&str, fn(&Usage) -> Option<u64>); 5] = [
+    let figures: [(&str, Figure); 5] = [
         ("input", |usage| usage.input),
         ("  read from cache", |usage| usage.cache_read),
         ("  written to cache", |usage| usage.cache_write),
