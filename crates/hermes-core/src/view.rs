@@ -47,6 +47,16 @@ pub fn fold_view(
     cut: Seq,
 ) -> Result<View, ViewError> {
     let ops = effective_ops(generations, at)?;
+    if ops.is_empty() && rows.is_sorted_by(|a, b| a.seq < b.seq) {
+        // Nothing was taken out or brought in: the rows as they stand.
+        let none = BTreeMap::new();
+        let rows = rows
+            .iter()
+            .filter(|row| row.seq <= cut && row.standing == Standing::InOrder)
+            .map(|row| ViewRow { position: row.seq, row: visible(row, &none, cut) })
+            .collect();
+        return Ok(View { rows });
+    }
     let by_seq: BTreeMap<Seq, &Row> =
         rows.iter().filter(|row| row.seq <= cut).map(|row| (row.seq, row)).collect();
 
