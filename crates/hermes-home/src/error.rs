@@ -140,8 +140,11 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((file, place)) = &self.at {
-            write!(f, "{}:{place}: ", file.display())?;
+        match &self.at {
+            // The file as a whole.
+            Some((file, place)) if *place == Place::default() => write!(f, "{}: ", file.display())?,
+            Some((file, place)) => write!(f, "{}:{place}: ", file.display())?,
+            None => {}
         }
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
@@ -209,6 +212,14 @@ pub enum ConfigError {
         key: String,
         /// The nearest known key.
         nearest: Option<String>,
+    },
+    /// There is no such variable.
+    #[error(
+        "{name} is not set, neither in the home's .env nor in the environment\nhint: `hermes config set {name} VALUE` writes it to .env"
+    )]
+    NoSuchVariable {
+        /// The name asked for.
+        name: String,
     },
     /// The change cannot be made without risk to the rest of the file. Nothing was changed.
     #[error("cannot set {key} in {}: {why}\nhint: {hint}", path.display())]

@@ -183,7 +183,37 @@ pub fn load(
     apply_variables(&mut config, &vars, &mut report)?;
     apply_flags(&mut config, overrides, &mut report);
     report_hidden(&config, &vars, &mut report);
+    check_cwd(&config, &vars, &report)?;
     Ok(Loaded { config, vars, report })
+}
+
+/// What a bound of no model call at all comes to.
+const NO_TURNS: &str = "0 model calls in a turn leave no room for an answer";
+const TURNS_HINT: &str = "write 1 or more, or remove the setting";
+
+/// A working directory that is something else.
+fn check_cwd(config: &Config, vars: &Vars, report: &ConfigReport) -> Result<(), ConfigError> {
+    let text = config.terminal.cwd.trim();
+    let path = match (text.strip_prefix('~'), vars.get("HOME")) {
+        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+            Path::new(home).join(rest.trim_start_matches('/'))
+        }
+        _ => PathBuf::from(text),
+    };
+    // One that does not exist may be made before it is used.
+    if !std::fs::metadata(&path).is_ok_and(|meta| !meta.is_dir()) {
+        return Ok(());
+    }
+    let what = format!("{} is not a folder", path.display());
+    let hint = "name a folder, or \".\" for the one that hermes is started in";
+    let problem = match report.source("terminal.cwd") {
+        SettingSource::File { line } => {
+            let place = Place { line, column: 1 };
+            Problem::at(&report.config_path, place, "terminal.cwd", what, hint)
+        }
+        source => Problem::general("terminal.cwd", format!("{what} (set by {source})"), hint),
+    };
+    Err(ConfigError::Invalid(vec![problem]))
 }
 
 /// The settings of a text.
@@ -202,6 +232,10 @@ pub(crate) fn read_config(path: &Path, text: &str, vars: &Vars) -> Result<ReadCo
     if let Some(root) = &document.root {
         config.read(root, "", &mut reader);
         crate::config::model::read_legacy(root, &mut config, &mut reader);
+    }
+    if config.agent.max_turns == Some(0) {
+        let place = reader.places.get("agent.max_turns").copied().unwrap_or_default();
+        reader.problems.push(Problem::at(path, place, "agent.max_turns", NO_TURNS, TURNS_HINT));
     }
     if !reader.problems.is_empty() {
         return Err(ConfigError::Invalid(reader.problems));
@@ -338,7 +372,11 @@ fn apply_variables(
             "terminal.cwd" => value.clone_into(&mut config.terminal.cwd),
             "timezone" => value.clone_into(&mut config.timezone),
             "agent.max_turns" => {
-                config.agent.max_turns = Some(value.parse().map_err(|_| wrong("a whole number"))?);
+                let most = value.parse().map_err(|_| wrong("a whole number"))?;
+                if most == 0 {
+                    return Err(wrong("1 or more"));
+                }
+                config.agent.max_turns = Some(most);
             }
             "security.redact_secrets" => config.security.redact_secrets = switch()?,
             "handoff.prepass" => config.handoff.prepass = switch()?,

@@ -11,7 +11,7 @@ mod table;
 
 use std::fmt;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::config::{Config, FallbackConfig, ModelConfig, ProviderConfig};
 use crate::vars::{VarSource, Vars};
@@ -376,6 +376,17 @@ fn resolve(wish: &Wish, config: &Config, vars: &Vars) -> Result<Resolved, Config
     }
     let local = is_local(&base_url);
     let found = key::find(wish, &known, &own, &base_url, local, vars)?;
+    if let Some(key) = &found.value
+        && key.expose_secret().contains(char::is_control)
+    {
+        return Err(ConfigError::Route {
+            what: format!(
+                "{}: the key ({}) holds a line end or another control character",
+                wish.key, found.source
+            ),
+            hint: "write it on one line, as it was given to you".to_owned(),
+        });
+    }
     let patience = config.agent.local_stream_stale_timeout;
     let [connect, first_byte, idle] = wish.timeouts;
     let mut headers: Vec<(String, SecretString)> = Vec::new();

@@ -77,6 +77,20 @@ pub fn get(home: &Home, loaded: &Loaded, key: &str) -> Result<Vec<ShownSetting>,
             if is_secret_key(&path) { hidden(&Datum::of(node)) } else { mask(Datum::of(node)) };
         return Ok(vec![ShownSetting { key, value, source, used: false }]);
     }
+    // A variable is no setting, but `config set` takes it; say whether and where it is set.
+    if is_variable_name(&key) {
+        let (value, source) = match loaded.vars.lookup(&key) {
+            Some((_, source)) => ("[set]", source),
+            None => return Err(ConfigError::NoSuchVariable { name: key }),
+        };
+        let source = SettingSource::Variable { name: "", source };
+        return Ok(vec![ShownSetting {
+            key,
+            value: Datum::Text(value.to_owned()),
+            source,
+            used: true,
+        }]);
+    }
     Err(no_such_key(key, &settings))
 }
 
@@ -491,6 +505,10 @@ pub fn set_env(home: &Home, name: &str, value: &str) -> Result<ConfigReceipt, Co
             "the value holds a zero byte".to_owned(),
             "copy it again",
         ));
+    }
+    if name == "HERMES_HOME" {
+        let why = "the home cannot be chosen by a file inside it".to_owned();
+        return Err(refused(&file, name, why, "set HERMES_HOME in the shell"));
     }
     home.ensure().map_err(|error| write_error(&file, io::Error::other(error.to_string())))?;
     let _lock = lock(home, &file)?;

@@ -114,6 +114,11 @@ pub(crate) enum Refused {
         /// What is wrong with it.
         why: String,
     },
+    /// It cannot be said what would run, so no deny rule holds against it.
+    #[error(
+        "refused: {0}, so that approvals.deny cannot be compared with it; hint: write the name of the program out"
+    )]
+    Unjudged(String),
     /// The text cannot be given to a shell.
     #[error("refused: {0}")]
     Unfit(String),

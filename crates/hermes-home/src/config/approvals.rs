@@ -93,11 +93,58 @@ read::section! {
 pub(crate) fn could_be_rule(prefix: &str, key: &str) -> bool {
     let word = key.to_lowercase();
     let near = |wanted: &str| read::distance(&word, wanted) <= 2;
-    match prefix {
+    let here = match prefix {
         "" => near("approvals") || word.starts_with("approvals.") || near("command_allowlist"),
         "approvals" => {
             near("deny") || near("allow") || word.contains("deny") || word.contains("allow")
         }
         _ => false,
-    }
+    };
+    here || forbids(key)
+}
+
+/// Names under which people look for the deny list; alone they say so.
+const FORBIDDING: &[&str] = &[
+    "ban",
+    "banned",
+    "blacklist",
+    "block",
+    "blocked",
+    "blocklist",
+    "denied",
+    "deny",
+    "denylist",
+    "disallow",
+    "disallowed",
+    "forbid",
+    "forbidden",
+    "never",
+];
+
+/// Of these, what says so inside a longer name too.
+const FORBIDDING_PARTS: &[&str] =
+    &["deny", "denylist", "denied", "blacklist", "blocklist", "forbid", "forbidden", "disallow"];
+
+/// What such names are about.
+const FORBIDDEN: &[&str] =
+    &["bash", "cmd", "cmds", "command", "commands", "exec", "run", "shell", "terminal"];
+
+/// Whether a key forbids something, wherever it stands: `deny`, `denny`, `command_blocklist`.
+pub(crate) fn forbids(key: &str) -> bool {
+    let last = key.rsplit('.').next().unwrap_or(key).to_lowercase();
+    let whole: String = last.chars().filter(char::is_ascii_alphanumeric).collect();
+    let plain = |word: &str| word.strip_suffix('s').unwrap_or(word).to_owned();
+    // One slip of the pen in a word that is long enough for it; `den`, `many` are other words.
+    let slip = |wanted: &str| {
+        whole.len() > 4 && wanted.len() > 3 && read::distance(&plain(&whole), wanted) <= 1
+    };
+    let words: Vec<String> = last.split(|c: char| !c.is_ascii_alphanumeric()).map(plain).collect();
+    let is = |word: &String, known: &[&str]| known.contains(&word.as_str());
+    FORBIDDING.contains(&plain(&whole).as_str())
+        // `commandDenylist`
+        || ["denylist", "blocklist", "blacklist"].iter().any(|wanted| whole.contains(wanted))
+        || ["deny", "denylist", "blocklist", "forbid"].iter().any(|wanted| slip(wanted))
+        || words.iter().any(|word| is(word, FORBIDDING_PARTS))
+        || (words.iter().any(|word| is(word, FORBIDDING))
+            && words.iter().any(|word| is(word, FORBIDDEN)))
 }

@@ -120,13 +120,12 @@ impl<'a> Reader<'a> {
         let key = join(prefix, &entry.key);
         let foreign = foreign.contains(&entry.key.as_str());
         if !foreign && approvals::could_be_rule(prefix, &entry.key) {
-            self.problems.push(Problem::at(
-                self.file,
-                entry.key_at,
-                key,
-                "this key is not known, and it could be a rule about what may run",
-                "the rules are approvals.deny, approvals.allow and command_allowlist; correct the name or remove the key",
-            ));
+            self.lost_rule(entry, key);
+            return;
+        }
+        let before = self.problems.len();
+        self.lost_rules(&entry.value, &key);
+        if self.problems.len() > before {
             return;
         }
         let nearest = (!foreign)
@@ -134,6 +133,39 @@ impl<'a> Reader<'a> {
             .flatten()
             .map(|near| join(prefix, near));
         self.unknown.push(UnknownKey { key, at: entry.key_at, foreign, nearest });
+    }
+
+    /// A key that could be a rule and is none stops the start.
+    fn lost_rule(&mut self, entry: &Entry, key: String) {
+        self.problems.push(Problem::at(
+            self.file,
+            entry.key_at,
+            key,
+            "this key is not known, and it could be a rule about what may run",
+            "the rules are approvals.deny, approvals.allow and command_allowlist, at the start of a line or below `approvals:`; correct the name or remove the key",
+        ));
+    }
+
+    /// Rules inside a part of the file that nothing reads.
+    fn lost_rules(&mut self, node: &Node, key: &str) {
+        match &node.value {
+            Value::Scalar { .. } => {}
+            Value::List { items, .. } => {
+                for (index, item) in items.iter().enumerate() {
+                    self.lost_rules(item, &join(key, &index.to_string()));
+                }
+            }
+            Value::Map { entries, .. } => {
+                for entry in entries {
+                    let name = join(key, &entry.key);
+                    if approvals::forbids(&entry.key) {
+                        self.lost_rule(entry, name);
+                    } else {
+                        self.lost_rules(&entry.value, &name);
+                    }
+                }
+            }
+        }
     }
 
     /// The text of a scalar with its `${NAME}` references resolved.
@@ -304,6 +336,11 @@ impl Read for Option<SecretString> {
     fn read(&mut self, node: &Node, key: &str, reader: &mut Reader<'_>) -> bool {
         let Some((text, _)) = scalar(node, key, "a text", reader) else { return false };
         let value = reader.expand(node, key, text);
+        if value.trim().contains(char::is_control) {
+            let what = "the value holds a line end or another control character".to_owned();
+            reader.reject(node, key, what, "write it on one line, as it was given to you");
+            return false;
+        }
         *self = (!value.trim().is_empty()).then(|| SecretString::from(value.trim().to_owned()));
         self.is_some()
     }
@@ -402,6 +439,15 @@ fn move_to(node: &mut Node, at: Place) {
 
 impl Read for Vec<String> {
     fn read(&mut self, node: &Node, key: &str, reader: &mut Reader<'_>) -> bool {
+        if node.is_null() && key == "approvals.deny" {
+            reader.warn(
+                node,
+                key,
+                "there is no rule behind this key (comments do not count), so nothing is denied"
+                    .to_owned(),
+                "write each rule on a line of its own: - \"rm *\"; or [] for none",
+            );
+        }
         let Some(items) = items(node, key, reader) else { return false };
         let mut read = Self::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
@@ -429,12 +475,34 @@ impl Read for Vec<String> {
     }
 }
 
-/// A mapping of texts.
+/// Whether a text can be the name of a header (RFC 9110, a token).
+fn is_header_name(name: &str) -> bool {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(token)
+}
+
+/// A mapping of texts: the headers of a request.
 impl Read for BTreeMap<String, String> {
     fn read(&mut self, node: &Node, key: &str, reader: &mut Reader<'_>) -> bool {
         for entry in reader.entries(node, key) {
             let mut value = String::new();
-            value.read(&entry.value, &join(key, &entry.key), reader);
+            let name = join(key, &entry.key);
+            value.read(&entry.value, &name, reader);
+            if !is_header_name(&entry.key) {
+                reader.problems.push(Problem::at(
+                    reader.file,
+                    entry.key_at,
+                    name,
+                    "this is no name of a header",
+                    "use letters, digits and hyphens, such as X-Title",
+                ));
+                continue;
+            }
+            if value.contains(|c: char| c.is_control() && c != '\t') {
+                let what = "the value holds a line end or another control character".to_owned();
+                reader.reject(&entry.value, &name, what, "write the header's value on one line");
+                continue;
+            }
             self.insert(entry.key.clone(), value);
         }
         true
@@ -450,8 +518,14 @@ impl Read for BTreeMap<String, String> {
 
 /// A part of the file that is kept as it is for the crate that understands it.
 impl Read for Datum {
-    fn read(&mut self, node: &Node, _key: &str, _reader: &mut Reader<'_>) -> bool {
+    fn read(&mut self, node: &Node, key: &str, reader: &mut Reader<'_>) -> bool {
         if node.is_null() {
+            return false;
+        }
+        let body = key == "extra_body" || key.ends_with(".extra_body");
+        if body && !matches!(node.value, Value::Map { .. }) {
+            let what = format!("{} stands where a mapping is wanted", node.kind());
+            reader.reject(node, key, what, "write the fields of the body as `name: value`");
             return false;
         }
         *self = Self::of(node);

@@ -12,7 +12,7 @@ section! {
         run_budget_seconds: Option<f64> = None,
         /// Share of the budget at which the model is warned.
         budget_warning_ratio: Option<f64> = None,
-        /// Attempts at one model call.
+        /// Further attempts at one model call after the first, where it failed for a passing reason.
         api_max_retries: u32 = 3,
         /// Further rounds after all attempts failed.
         auto_recovery_cycles: u32 = 5,

@@ -49,6 +49,13 @@ fn what_is_not_understood_stops_the_start_with_its_place() {
         ("a: 1\na: 2\n", "config.yaml:2:1", "stands here and at 1:1"),
         ("agent:\n\tmax_turns: 1\n", "config.yaml:2:2", "spaces"),
         ("compression: {threshold: -1}\n", "config.yaml:1:26", "not below 0"),
+        ("agent:\n  max_turns: 0\n", "config.yaml:2:3", "0 model calls"),
+        ("model:\n  api_key: \"a\\nb\"\n", "config.yaml:2:12", "a line end"),
+        ("model:\n  headers:\n    X Title: a\n", "config.yaml:3:5", "no name of a header"),
+        ("model:\n  headers:\n    X-Title: \"a\\rb\"\n", "config.yaml:3:14", "a line end"),
+        ("model:\n  extra_body: [1]\n", "config.yaml:2:15", "a mapping is wanted"),
+        ("providers: {a: {extra_body: x}}\n", "config.yaml:1:29", "a mapping is wanted"),
+        ("terminal:\n  cwd: /dev/null\n", "config.yaml:2:1", "/dev/null is not a folder"),
     ] {
         let error = with(text).unwrap_err();
         assert!(
@@ -75,10 +82,34 @@ fn a_rule_about_what_may_run_is_never_lost() {
         "approvals: {allow: 5}\n",
         "approvals: {mode: sometimes}\n",
         "command_allowlst: [a]\n",
+        "deny: [a]\n",
+        "denylist: [a]\n",
+        "security: {deny: [a]}\n",
+        "terminal: {blocklist: [a]}\n",
+        "terminal: {deny_commands: [a]}\n",
+        "terminal: {never_run: [a]}\n",
+        "agent: {approvals: {deny: [a]}}\n",
+        "tools: {forbidden: [a]}\n",
+        "mine: [{x: {denny: [a]}}]\n",
+        "block: [a]\n",
+        "nevers: [a]\n",
+        "commandDenylist: [a]\n",
     ] {
         let error = with(text).unwrap_err();
         assert!(error.contains("hint: "), "{text}: {error}");
     }
+    let error = with("security:\n  deny: [a]\n").unwrap_err();
+    assert!(error.contains("config.yaml:2:3: security.deny: "), "{error}");
+    assert!(error.contains("approvals.deny"), "{error}");
+    // Other words, and what Hermes Agent knows by such a name.
+    for text in [
+        "security: {website_blocklist: {enabled: true}}\n",
+        "mine: {den: 1, many: 2, unblock: 3, code_block: 4, ever: 5, runs: 6, blocks_size: 7}\n",
+    ] {
+        assert!(with(text).is_ok(), "{text}");
+    }
+    let warned = with("approvals:\n  deny:\n    # - rm *\n").unwrap().report.warnings;
+    assert!(warned[0].to_string().contains("nothing is denied"), "{warned:?}");
     assert_eq!(
         with("approvals: {deny: [rm *, \"a: b\"]}\n").unwrap().config.approvals.deny,
         ["rm *", "a: b"]
@@ -224,4 +255,20 @@ fn a_dotenv_that_others_may_read_and_one_that_names_the_home_are_told() {
     assert!(loaded.report.warnings.iter().any(|warning| warning.what.contains("mode 644")));
     assert!(loaded.report.warnings.iter().any(|warning| warning.key == "HERMES_HOME"));
     assert_eq!(loaded.report.env_problems[0].line, 2);
+}
+
+#[test]
+fn a_variable_that_cannot_mean_what_it_says_stops_the_start_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "model: {default: m, base_url: 'http://h/v1', key_env: K}\n";
+    for (dotenv, what) in [
+        ("HERMES_MAX_ITERATIONS=0\n", "\"0\" is not 1 or more"),
+        ("TERMINAL_CWD=/dev/null\n", "/dev/null is not a folder (set by TERMINAL_CWD"),
+    ] {
+        let error = loaded(&home_with(folder.path(), config, dotenv)).unwrap_err();
+        assert!(error.contains(what), "{error}");
+    }
+    let loaded = loaded(&home_with(folder.path(), config, "K=\"a\\nb\"\n")).unwrap();
+    let error = hermes_home::routes(&loaded.config, &loaded.vars).unwrap_err().to_string();
+    assert!(error.contains("K (.env line 1)") && error.contains("a line end"), "{error}");
 }

@@ -325,3 +325,29 @@ proptest! {
         prop_assert!(set_value(&before, &path, &value).is_ok(), "{}", before);
     }
 }
+
+#[test]
+fn variables_are_told_with_their_place_and_the_home_is_not_set_from_inside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = crate::home_with(folder.path(), "", "\nMY_TOKEN=not-a-key\n");
+    let loaded = crate::loaded(&home).unwrap();
+    let found = hermes_home::get(&home, &loaded, "MY_TOKEN").unwrap();
+    assert_eq!(
+        (found[0].value.to_string(), found[0].source.to_string()),
+        ("[set]".to_owned(), ".env line 2".to_owned())
+    );
+    let error = hermes_home::get(&home, &loaded, "OTHER_TOKEN").unwrap_err().to_string();
+    assert!(error.contains("OTHER_TOKEN is not set") && error.contains("hint: "), "{error}");
+    let error = hermes_home::set(&home, &loaded.vars, "HERMES_HOME", "/x").unwrap_err().to_string();
+    assert!(error.contains("cannot be chosen by a file inside it"), "{error}");
+    assert!(!std::fs::read_to_string(home.env_path()).unwrap().contains("HERMES_HOME"));
+}
+
+#[test]
+fn a_problem_of_a_whole_file_has_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = crate::home_with(folder.path(), "", "");
+    std::fs::write(home.config_path(), b"\xff\xfea\0:\0 \0b\0\n\0").unwrap();
+    let warning = crate::loaded(&home).unwrap().report.warnings[0].to_string();
+    assert!(warning.contains("config.yaml: the file is") && !warning.contains(":0:0"), "{warning}");
+}

@@ -49,6 +49,12 @@ impl DenyRules {
                 }
             }
         }
+        self.compare(&forms)?;
+        // No rule holds against a program whose name shows only when it runs.
+        unjudgeable(parsed).map_or(Ok(()), |why| Err(Refused::Unjudged(why)))
+    }
+
+    fn compare(&self, forms: &[String]) -> Result<(), Refused> {
         for rule in &self.0 {
             match &rule.glob {
                 Err(why) => {
@@ -62,4 +68,20 @@ impl DenyRules {
         }
         Ok(())
     }
+}
+
+/// Why it cannot be said which programs a command runs; None if it can.
+fn unjudgeable(parsed: &Parsed) -> Option<String> {
+    parsed.commands().iter().find_map(|simple| {
+        let (program, rest) = simple.program()?;
+        if !matches!(program, "[" | "[[") && program.contains(['$', '`', '*', '?', '[']) {
+            return Some(format!("the name of a program is an expansion (\"{program}\")"));
+        }
+        let name = super::shell::base(program);
+        let reads = super::shell::is_shell(name) || matches!(name, "source" | ".");
+        let operand = rest.iter().any(|word| !word.starts_with(['-', '+']) && word != "/dev/stdin");
+        let given = rest.iter().any(|word| word.starts_with('-') && word.ends_with('c'));
+        (reads && !given && !operand && simple.here.is_none())
+            .then(|| format!("{name} runs what it is given as input, which is not to be seen here"))
+    })
 }

@@ -42,6 +42,23 @@ impl Simple {
     }
 }
 
+impl Simple {
+    /// The program and its arguments, behind assignments and wrappers with their options.
+    pub(super) fn program(&self) -> Option<(&str, &[String])> {
+        let passed = |word: &&String| {
+            is_assignment(word) || WRAPPERS.contains(&base(word)) || word.starts_with('-')
+        };
+        let skipped = self.words.iter().take_while(passed).count();
+        let (program, rest) = self.words.get(skipped..)?.split_first()?;
+        Some((program, rest))
+    }
+}
+
+/// Whether a program of this name reads commands.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
 /// The programs of a command line, nested ones after the one that holds them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parsed(Vec<Simple>);

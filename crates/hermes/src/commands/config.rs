@@ -75,7 +75,12 @@ fn print_value(app: &App, key: &str) -> anyhow::Result<Exit> {
     let loaded = app.config()?;
     let settings = get(&app.home, &loaded, key).map_err(no_such_key)?;
     match &settings[..] {
-        [one] if one.key == key => out::line(one.value.to_string())?,
+        [one] if one.key == key => {
+            out::line(one.value.to_string())?;
+            if let SettingSource::Variable { name: "", source } = &one.source {
+                out::note(format!("set in {source}"));
+            }
+        }
         several => {
             for setting in several {
                 out::line(format!("{}: {}", setting.key, setting.value.to_yaml()))?;
@@ -88,7 +93,9 @@ fn print_value(app: &App, key: &str) -> anyhow::Result<Exit> {
 /// A key that does not exist has an exit code of its own.
 fn no_such_key(error: ConfigError) -> anyhow::Error {
     match error {
-        ConfigError::NoSuchKey { .. } => Failure::new(Exit::NotFound, error.to_string()).into(),
+        ConfigError::NoSuchKey { .. } | ConfigError::NoSuchVariable { .. } => {
+            Failure::new(Exit::NotFound, error.to_string()).into()
+        }
         other => other.into(),
     }
 }
