@@ -12,7 +12,7 @@ use hermes_store::Record;
 use crate::beside::Joining;
 use crate::conversation::Conversation;
 use crate::pinned::parameters_schema;
-use crate::{AgentError, Cancel, Services, delegate};
+use crate::{AgentError, Cancel, Services, compact, delegate};
 
 /// Longest one-line description of a call for the person, in characters.
 const SUMMARY_CHARS: usize = 160;
@@ -57,7 +57,9 @@ impl Conversation {
         });
         let saved_from = self.saved_from(&checked);
         let output = Output { call_id: &call.id, sink };
-        let outcome = if &*checked.name == delegate::NAME {
+        let outcome = if &*checked.name == compact::RECALL {
+            self.recall_call(&checked)?
+        } else if &*checked.name == delegate::NAME {
             // Children are stopped, not dropped, so that what they did is stored.
             self.delegate(services, &checked, sink, cancel).await
         } else {

@@ -1,19 +1,18 @@
 //! One session in this process: its rows, its snapshot, its place in the store.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermes_context::{Built, SnapshotInput, Workspace, build_snapshot, leave_out};
 use hermes_core::{
-    Block, Cause, EventSink, Generation, GenerationNo, Lane, Row, Seq, SessionId, Snapshot,
-    Timestamp, ToolDef, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
+    Block, Cause, EventSink, Generation, GenerationNo, Row, Seq, SessionId, Snapshot, Timestamp,
+    ToolDef, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
 };
 use hermes_store::{ParentKind, Record, SessionInfo, SessionInit, SessionPatch, SessionWriter};
 use hermes_tools::{Approver, BuiltinTools, ToolContext, TurnSources};
 
 use crate::pinned::{difference_notice, parse_tools};
-use crate::{AgentError, ModelChoice, Services, delegate, ledger};
+use crate::{AgentError, ModelChoice, Services, compact, delegate, ledger};
 
 /// What the person says in one turn.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +57,10 @@ pub struct StartOptions {
     pub delegates: bool,
     /// The session that this one is a child of.
     pub child_of: Option<ChildOf>,
+    /// How the session comes to its first turn; a capsule goes to what a person starts.
+    pub start: hermes_handoff::Start,
+    /// The capsule that it is to go on from, by its id, whatever its lane.
+    pub capsule: Option<String>,
 }
 
 impl StartOptions {
@@ -71,6 +74,8 @@ impl StartOptions {
             tools: None,
             delegates: false,
             child_of: None,
+            start: hermes_handoff::Start::Quiet,
+            capsule: None,
         }
     }
 }
@@ -126,6 +131,8 @@ pub struct Conversation {
     pub(crate) pending_notices: Vec<String>,
     /// What was said and read in the present turn.
     pub(crate) sources: TurnSources,
+    /// What is known of its compactions.
+    pub(crate) compaction: compact::State,
     started_at: Timestamp,
     /// Whether the session's row is in the store.
     stored: bool,
@@ -166,6 +173,7 @@ impl Conversation {
             learned: BTreeMap::new(),
             pending_notices: Vec::new(),
             sources,
+            compaction: compact::State::default(),
             started_at: now,
             stored: false,
             seen: Seq(0),
@@ -204,6 +212,13 @@ impl Conversation {
         let writer = services.store.open_session(&info.id)?;
         let mut conversation = Self::load(services, info, options, Some(writer))?;
         conversation.catch_up(services, info);
+        for path in services.store.set_aside(&info.id) {
+            conversation.warnings.push(format!(
+                "records of this session could not be taken into the store; they are kept in {} \
+                 (hint: `hermes doctor`)",
+                path.display()
+            ));
+        }
         Ok(conversation)
     }
 
@@ -290,6 +305,7 @@ impl Conversation {
             learned: BTreeMap::new(),
             pending_notices: Vec::new(),
             sources,
+            compaction: compact::State::default(),
             started_at: info.started_at,
             stored: true,
             seen: history.last_seq,
@@ -400,8 +416,21 @@ impl Conversation {
             let own: Vec<Generation> = self.unsaved_generations();
             self.generations = history.generations;
             self.generations.extend(own);
+            self.catch_up_prompt(services)?;
         }
         self.writer = Some(writer);
+        Ok(())
+    }
+
+    /// Takes over the prompt and the count of what another process compacted or refreshed.
+    fn catch_up_prompt(&mut self, services: &Services) -> Result<(), AgentError> {
+        if let Some(info) = services.store.session(&self.id)? {
+            self.compactions = info.compactions;
+        }
+        let Some(newest) = self.generations.last() else { return Ok(()) };
+        if self.unsaved.is_empty() && newest.prompt != self.snapshot.digest {
+            self.snapshot = Arc::new(services.store.snapshot(&self.id, newest.n)?);
+        }
         Ok(())
     }
 
@@ -438,12 +467,11 @@ impl Conversation {
     fn session_init(&self, services: &Services) -> SessionInit {
         let workspace = &self.options.workspace;
         let child = self.options.child_of.as_ref();
-        let root: PathBuf = workspace.git_root.clone().unwrap_or_else(|| workspace.cwd.clone());
         SessionInit {
             id: self.id.clone(),
             source: self.options.platform.clone(),
             // A child stands in no conversation: no capsule is for it.
-            lane: child.is_none().then(|| Lane::cli(&root.display().to_string())),
+            lane: if child.is_none() { crate::handoff::lane_of(workspace) } else { None },
             cwd: Some(workspace.cwd.display().to_string()),
             git_root: workspace.git_root.as_ref().map(|path| path.display().to_string()),
             git_branch: workspace.git_branch.clone(),
@@ -516,6 +544,7 @@ impl Conversation {
     pub fn release(&mut self) -> Result<(), AgentError> {
         if let Some(writer) = self.writer.take() {
             self.seen = writer.last_seq();
+            self.compaction.forget();
             writer.release()?;
         }
         Ok(())
@@ -562,6 +591,7 @@ fn registry(
 /// What is offered to the model: the registry's tools, and delegation where it is wanted.
 fn definitions(registry: &dyn ToolRegistry, options: &StartOptions) -> Vec<ToolDef> {
     let mut definitions = registry.definitions();
+    definitions.push(compact::recall_definition());
     if options.delegates && options.child_of.is_none() {
         definitions.push(delegate::definition());
     }

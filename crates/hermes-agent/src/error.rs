@@ -57,6 +57,15 @@ pub enum AgentError {
     /// What was sent cannot be looked at.
     #[error(transparent)]
     Inspect(Box<crate::inspect::InspectError>),
+    /// A compaction cannot be taken back.
+    #[error(transparent)]
+    Undo(#[from] hermes_compaction::UndoError),
+    /// There is nothing to compact.
+    #[error("nothing was said in this session yet")]
+    NothingSaid,
+    /// The end of a request cannot be recorded.
+    #[error("{0}")]
+    NotRecorded(String),
     /// There is nothing to say.
     #[error("the message is empty; hint: give a text, or pipe one in")]
     EmptyInput,

@@ -8,9 +8,11 @@
 mod beside;
 mod calls;
 mod cancel;
+pub mod compact;
 mod conversation;
 mod delegate;
 mod error;
+pub mod handoff;
 pub mod inspect;
 mod ledger;
 mod pinned;
@@ -21,6 +23,7 @@ mod turn;
 mod unanswered;
 
 pub use cancel::Cancel;
+pub use compact::{CompactionPreview, CompressOptions, Undone};
 pub use conversation::{ChildOf, Conversation, Image, ResumeReport, StartOptions, UserInput};
 pub use error::AgentError;
 pub use refresh::{RefreshReport, SourceChange};

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_core::{Env, Params};
-use hermes_home::{Config, EndpointConfig, Home, ProcessVars, Route};
+use hermes_home::redact::Redactor;
+use hermes_home::{Config, EndpointConfig, Home, ProcessVars, Route, Vars};
 use hermes_provider::rehearsal::{Rehearsal, RehearsalOptions, RehearsalServer};
-use hermes_provider::{Backoff, Client, Endpoint, Timeouts, output_cap_field, profile_for};
+use hermes_provider::{
+    Backoff, Client, Endpoint, JobSlots, Timeouts, output_cap_field, profile_for,
+};
 use hermes_store::Store;
 
 use crate::AgentError;
@@ -37,6 +40,13 @@ pub struct Services {
     pub backoff: Backoff,
     /// The process's environment.
     pub vars: Arc<ProcessVars>,
+    /// The variables that endpoints of jobs beside the conversation are resolved with; those of
+    /// the process unless more is known.
+    pub variables: Vars,
+    /// Takes secrets out of what a helper model is shown.
+    pub redactor: Redactor,
+    /// Bounds how many jobs of one task run at once.
+    pub slots: JobSlots,
     /// The in-process model server, where no provider is configured.
     rehearsal: Option<RehearsalServer>,
 }
@@ -99,6 +109,9 @@ impl Services {
             endpoints,
             context_window,
             backoff,
+            variables: Vars::of_process(&vars),
+            redactor: Redactor::default(),
+            slots: JobSlots::default(),
             vars,
             rehearsal,
         })
@@ -163,7 +176,7 @@ pub fn endpoint(config: &EndpointConfig) -> Endpoint {
 }
 
 /// The endpoint with what earlier sessions have learned about it.
-fn configured(config: &EndpointConfig, store: &Store) -> Result<Endpoint, AgentError> {
+pub(crate) fn configured(config: &EndpointConfig, store: &Store) -> Result<Endpoint, AgentError> {
     let mut endpoint = endpoint(config);
     if let Some(learned) = store.learned_profile(&endpoint_key(&endpoint))? {
         endpoint.profile = learned;

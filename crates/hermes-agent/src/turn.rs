@@ -1,5 +1,6 @@
 //! One turn: the person's message in, requests and tool calls until there is an answer.
 
+use hermes_compaction::Reason;
 use hermes_context::{AssembleError, AssembleInput, RENDERER, assemble, awaits_answer};
 use hermes_core::{
     Assembled, Attempt, AttemptEnd, AttemptOutcome, Cause, Digest, ErrorClass, Event, EventSink,
@@ -7,10 +8,12 @@ use hermes_core::{
     Seq, SessionId, Standing, Task, Timestamp, TurnOutcome, Usage, View, WireProfile, slot,
 };
 use hermes_provider::{
-    Answered, ConverseError, ConverseInput, Delta, Endpoint, Finish, LedgerFacts, Reply, ReplyCall,
+    Answered, ConverseError, ConverseInput, Delta, Endpoint, Finish, LedgerFacts, Limits, Reply,
+    ReplyCall,
 };
 use hermes_store::{DraftKind, Record, StoreError};
 
+use crate::compact::Overflow;
 use crate::conversation::Conversation;
 use crate::ledger::Ledger;
 use crate::services::endpoint_key;
@@ -47,6 +50,8 @@ enum Step {
     Broken(Box<ConverseError>),
     /// The person stopped it.
     Cancelled,
+    /// The provider refused the request as too large.
+    TooLarge { why: String, limits: Limits },
     /// No endpoint gave a reply.
     Failed(String),
 }
@@ -75,6 +80,7 @@ impl Conversation {
             return Err(AgentError::EmptyInput);
         }
         self.acquire(services)?;
+        self.after_quiet(services, sink, cancel).await?;
         let row = self.store_user_row(services, input, sink)?;
         sink.event(Event::TurnStarted { row });
 
@@ -87,6 +93,9 @@ impl Conversation {
         };
         report.outcome = self.run(services, sink, cancel, &mut report).await?;
         sink.event(Event::TurnEnded(report.outcome.clone()));
+        if report.outcome == TurnOutcome::Answered {
+            self.after_turn(services, sink, cancel).await?;
+        }
         Ok(report)
     }
 
@@ -102,7 +111,13 @@ impl Conversation {
         let limit = child.or(services.config.agent.max_turns).unwrap_or(DEFAULT_MAX_CALLS);
         let mut broken = 0;
         let mut reasoning_only = false;
+        let mut overflows = 0;
+        let mut reason = Reason::PreApi;
         for _ in 0..limit {
+            self.before_request(services, reason, sink, cancel).await?;
+            if cancel.is_cancelled() {
+                return Ok(TurnOutcome::Interrupted);
+            }
             match self.step(services, sink, cancel, report).await? {
                 Step::Answer(text) => {
                     report.answer = text;
@@ -112,6 +127,7 @@ impl Conversation {
                     if !self.run_calls(services, &calls, sink, cancel).await? {
                         return Ok(TurnOutcome::Interrupted);
                     }
+                    reason = Reason::PostTool;
                 }
                 Step::ReasoningOnly if reasoning_only => {
                     return Ok(TurnOutcome::Failed(
@@ -139,6 +155,16 @@ impl Conversation {
                     }
                     self.hide_last_row(services, sink)?;
                 }
+                Step::TooLarge { why, limits } => {
+                    overflows += 1;
+                    let overflow = Overflow { limits, number: overflows };
+                    let made_smaller =
+                        self.after_overflow(services, overflow, sink, cancel).await?;
+                    if let Err(not) = made_smaller {
+                        let why = format!("{why}. It could not be made smaller: {not}");
+                        return Ok(TurnOutcome::Failed(why));
+                    }
+                }
                 Step::Cancelled => return Ok(TurnOutcome::Interrupted),
                 Step::Failed(why) => return Ok(TurnOutcome::Failed(why)),
             }
@@ -158,6 +184,7 @@ impl Conversation {
         report: &mut TurnReport,
     ) -> Result<Step, AgentError> {
         let view = self.view()?;
+        self.note_request(&view);
         let cut = self.last_seq();
         let generation = self.head();
         let (snapshot, tools) = (self.snapshot.clone(), self.tools.clone());
@@ -270,7 +297,9 @@ impl Conversation {
         row.finish_reason.clone_from(&end.finish_reason);
         end.response = Some(seq);
         let usage = end.usage;
-        self.commit(services, vec![Record::Row(row.clone()), Record::AttemptEnded(end)], sink)?;
+        let mut records = vec![Record::Row(row.clone()), Record::AttemptEnded(end)];
+        records.extend(self.note_usage(services, &usage));
+        self.commit(services, records, sink)?;
         self.rows.push(row);
         self.learn(services, endpoint_index, profile, sink);
         add_usage(&mut report.usage, &usage);
@@ -306,6 +335,9 @@ impl Conversation {
         // Without anything shown all tries were made already.
         if stored.is_some() && error.class.is_transient() {
             return Ok(Step::Broken(Box::new(error)));
+        }
+        if stored.is_none() && error.class == ErrorClass::ContextOverflow {
+            return Ok(Step::TooLarge { why: error.to_string(), limits: error.limits });
         }
         Ok(Step::Failed(error.to_string()))
     }
@@ -508,7 +540,7 @@ fn partial_reply(shown: Shown) -> Reply {
     }
 }
 
-fn add_usage(sum: &mut Usage, one: &Usage) {
+pub(crate) fn add_usage(sum: &mut Usage, one: &Usage) {
     let add = |sum: &mut Option<u64>, one: Option<u64>| {
         if let Some(one) = one {
             *sum = Some(sum.unwrap_or(0) + one);

@@ -392,7 +392,7 @@ impl<'a> Applier<'a> {
                  cwd = coalesce(?5, cwd),
                  git_repo_root = coalesce(?6, git_repo_root),
                  git_branch = coalesce(?7, git_branch),
-                 compactions = max(compactions, coalesce(?8, 0))
+                 compactions = coalesce(?8, compactions)
              WHERE session_no = ?1",
             params![
                 self.session_no,

@@ -294,7 +294,7 @@ pub(crate) fn merge_info(
                     info.ended_at = Some(ended.at);
                     info.end_reason = Some(ended.reason.clone());
                 }
-                info.compactions = info.compactions.max(patch.compactions.unwrap_or(0));
+                info.compactions = patch.compactions.unwrap_or(info.compactions);
             }
             _ => {}
         }

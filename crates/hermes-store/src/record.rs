@@ -108,7 +108,7 @@ pub struct SessionPatch {
     /// The session goes on after it had ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reopened: bool,
-    /// Compactions so far, all of them (so that applying it twice changes nothing).
+    /// Compactions that shape the history, all of them (so that applying it twice changes nothing).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compactions: Option<u32>,
 }

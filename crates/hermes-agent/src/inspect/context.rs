@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hermes_context::estimate_tokens;
-use hermes_core::{
-    Assembled, Block, NullSink, Part, Provenance, Row, Seq, Usage, fold_view,
-};
+use hermes_core::{Assembled, Block, NullSink, Part, Provenance, Row, Seq, Usage, fold_view};
 use hermes_provider::{Encoded, encode};
 use hermes_store::{RequestFilter, SessionInfo};
 use serde::Serialize;

@@ -3,6 +3,7 @@
 
 mod bench;
 mod beside;
+mod compacting;
 mod delegation;
 mod identity;
 mod proof;
