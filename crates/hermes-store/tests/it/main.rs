@@ -14,6 +14,7 @@ mod delete;
 mod delete_paths;
 mod draft;
 mod export;
+mod find;
 mod first_start;
 mod lease;
 mod ledger;
