@@ -34,7 +34,7 @@ pub struct Talk {
     #[arg(short, long, value_name = "SESSION", global = true)]
     pub resume: Option<String>,
     /// Take up the latest session of this workspace.
-    #[arg(short = 'c', long = "continue", global = true)]
+    #[arg(short = 'c', long = "continue", global = true, conflicts_with = "resume")]
     pub continue_latest: bool,
     /// Work in this folder.
     #[arg(long, visible_alias = "in", value_name = "DIR", global = true)]

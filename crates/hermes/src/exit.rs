@@ -28,6 +28,10 @@ pub enum Exit {
     Held,
     /// The person stopped the turn.
     Interrupted,
+    /// The terminal was closed while a turn or the conversation went on.
+    HungUp,
+    /// The process was asked to end while a turn or the conversation went on.
+    Terminated,
 }
 
 /// Code, meaning: the table that the guide shows.
@@ -45,6 +49,16 @@ pub const TABLE: &[(Exit, u8, &str)] = &[
     (Exit::NotFound, 6, "the session, request or key that was named does not exist"),
     (Exit::Held, 7, "another process holds the session"),
     (Exit::Interrupted, 130, "the turn was stopped by Ctrl-C; what was said is kept"),
+    (
+        Exit::HungUp,
+        129,
+        "the terminal was closed (SIGHUP) and stopped the turn; what was said is kept",
+    ),
+    (
+        Exit::Terminated,
+        143,
+        "the process was asked to end (SIGTERM) and stopped the turn; what was said is kept",
+    ),
 ];
 
 impl Exit {

@@ -12,6 +12,7 @@ mod progress;
 mod render;
 mod repl;
 mod said;
+mod signals;
 
 use std::process::ExitCode;
 

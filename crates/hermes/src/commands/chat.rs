@@ -1,6 +1,6 @@
 //! `hermes`, `hermes chat` and `hermes -z`: a conversation, or one thing said in it.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::cli::Chat;
 use crate::exit::{Exit, Failure};
 use crate::render::{Screen, Show};
+use crate::signals::Signals;
 use crate::{approve, out, repl, said};
 
 /// `hermes` without a command.
@@ -88,15 +89,17 @@ fn once(app: &App, text: &str, images: Vec<Image>, form: Answer) -> anyhow::Resu
         Screen::new(show, services.config.display.show_reasoning, &conversation.model().model);
     let cancel = Cancel::default();
     let input = UserInput { images, ..UserInput::text(text) };
+    let mut signalled = None;
     let report = runtime()?.block_on(async {
         let stop = cancel.clone();
+        let mut signals = Signals::listen().context("signals cannot be watched")?;
         let turn = conversation.turn(&services, input, &screen, &cancel);
         tokio::pin!(turn);
         loop {
             tokio::select! {
-                report = &mut turn => break report,
-                signal = tokio::signal::ctrl_c() => {
-                    signal.ok();
+                report = &mut turn => break report.map_err(anyhow::Error::from),
+                exit = signals.next() => {
+                    signalled.get_or_insert(exit);
                     stop.cancel();
                 }
             }
@@ -113,7 +116,10 @@ fn once(app: &App, text: &str, images: Vec<Image>, form: Answer) -> anyhow::Resu
         Answer::Quiet => {}
         Answer::Json => out::json(&json(&report))?,
     }
-    ended(&report)
+    match (&report.outcome, signalled) {
+        (TurnOutcome::Interrupted, Some(exit)) => Ok(exit),
+        _ => ended(&report),
+    }
 }
 
 /// The exit code of a turn; a failure is told on stderr.
@@ -201,13 +207,34 @@ const IMAGE_TYPES: &[(&[u8], &str)] = &[
     (b"RIFF", "image/webp"),
 ];
 
+/// The largest image, in bytes. Providers take less; a file by mistake is often larger.
+const LARGEST_IMAGE: u64 = 20 << 20;
+
 fn image(path: &Path) -> anyhow::Result<Image> {
-    let bytes = std::fs::read(path).map_err(|error| {
-        Failure::new(
-            Exit::Usage,
-            format!("--image {} cannot be read: {error}; hint: check the path", path.display()),
-        )
-    })?;
+    let refused =
+        |why: String| Failure::new(Exit::Usage, format!("--image {} {why}", path.display()));
+    let unreadable = |error| refused(format!("cannot be read: {error}; hint: check the path"));
+    // Looked at before it is opened: opening a pipe waits for its other end.
+    let meta = std::fs::metadata(path).map_err(unreadable)?;
+    if !meta.is_file() {
+        let what = if meta.is_dir() { "a folder" } else { "a device or a pipe" };
+        return Err(refused(format!("is {what}; hint: name an image file")).into());
+    }
+    let too_large = |size: u64| {
+        refused(format!(
+            "has {size} bytes, at most {LARGEST_IMAGE} can be sent; hint: make the image smaller"
+        ))
+    };
+    if meta.len() > LARGEST_IMAGE {
+        return Err(too_large(meta.len()).into());
+    }
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    // Files of /proc have no size until they are read.
+    file.take(LARGEST_IMAGE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > LARGEST_IMAGE {
+        return Err(too_large(bytes.len() as u64).into());
+    }
     let media_type = IMAGE_TYPES
         .iter()
         .find(|(magic, _)| bytes.starts_with(magic))

@@ -194,7 +194,19 @@ fn export(app: &App, reference: &str, output: &Path) -> anyhow::Result<Exit> {
     }
     let mut bytes = Vec::new();
     store.export_jsonl(&id, &mut bytes)?;
-    hermes_home::fsio::write_atomic(output, &bytes, hermes_home::fsio::Privacy::Private)?;
+    hermes_home::fsio::write_atomic(output, &bytes, hermes_home::fsio::Privacy::Private).map_err(
+        |error| {
+            let folder = output.parent().filter(|it| !it.as_os_str().is_empty());
+            let hint = match folder {
+                Some(folder) if !folder.exists() => {
+                    format!("make the folder {} first", folder.display())
+                }
+                _ => "name a file that you may write".to_owned(),
+            };
+            let text = format!("cannot write {}: {error}; hint: {hint}", output.display());
+            Failure::new(Exit::Failure, text)
+        },
+    )?;
     out::note(format!("wrote {} bytes to {}", bytes.len(), output.display()));
     Ok(Exit::Ok)
 }

@@ -76,12 +76,18 @@ pub fn run(app: &App) -> anyhow::Result<Exit> {
     };
     repl.note_messages()?;
     repl.introduce()?;
+    let mut exit = Exit::Ok;
     loop {
         match editor.read()? {
             Input::Closed => break,
             Input::Cleared => {}
             Input::Line(line) => {
-                if repl.line(&line) == Next::Leave {
+                let next = repl.line(&line);
+                if let Some(code) = repl.interrupts.leaving() {
+                    exit = code;
+                    break;
+                }
+                if next == Next::Leave {
                     break;
                 }
             }
@@ -91,7 +97,7 @@ pub fn run(app: &App) -> anyhow::Result<Exit> {
     // The editor looks sessions up in the store, so it goes first.
     drop(editor);
     repl.services.store.close();
-    Ok(Exit::Ok)
+    Ok(exit)
 }
 
 /// What Tab offers behind `/resume`.

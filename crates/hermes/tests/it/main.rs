@@ -10,5 +10,6 @@ mod oneshot;
 mod repl;
 mod rig;
 mod setup;
+mod signals;
 mod terminal;
 mod tour;

@@ -195,3 +195,72 @@ fn a_fallback_that_cannot_be_used_is_told_once_and_does_not_stop_the_start() {
     assert!(ran.stderr.contains("nowhere") && ran.stderr.contains("hint: "), "{}", ran.stderr);
     assert_eq!(rig.run(["config", "check"]).code, 0);
 }
+
+#[cfg(unix)]
+#[test]
+fn only_an_image_file_of_a_reasonable_size_is_taken_as_an_image() {
+    let rig = Rig::new();
+    let made = std::process::Command::new("mkfifo").arg(rig.work().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let huge = std::fs::File::create(rig.work().join("huge.png")).unwrap();
+    huge.set_len(21 << 20).unwrap();
+    for (path, words) in [
+        ("/dev/zero", "is a device or a pipe"),
+        ("pipe", "is a device or a pipe"),
+        (".", "is a folder"),
+        ("huge.png", "has 22020096 bytes, at most 20971520"),
+        ("missing.png", "cannot be read"),
+    ] {
+        let ran = rig.run(["chat", "-q", "look", "--image", path]);
+        assert_eq!(ran.code, 2, "{path}: {}", ran.stderr);
+        assert!(ran.stderr.contains(words) && ran.stderr.contains("hint: "), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn credentials_in_an_address_reach_neither_the_store_nor_an_export() {
+    let rig = Rig::new();
+    let server = serve(None);
+    let address = server.base_url().replace("://", "://user:not-a-password@");
+    rig.config(&format!(
+        "model:\n  default: m\n  provider: custom\n  base_url: {address}?api-key=not-a-key\n"
+    ));
+    rig.ok(["chat", "-q", "hello"]);
+    let export = rig.ok(["sessions", "export", "--session-id", "latest"]);
+    assert!(export.contains("127.0.0.1") && !export.contains("not-a-"), "{export}");
+    for entry in std::fs::read_dir(rig.home()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() && path.file_name().is_some_and(|name| name != "config.yaml") {
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes.windows(6).any(|piece| piece == b"not-a-");
+            assert!(!found, "{}", path.display());
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_stops_no_command_and_a_home_that_is_none_is_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let odd = std::ffi::OsStr::from_bytes(b"\xff");
+    let rig = Rig::new();
+    for (name, value) in [(std::ffi::OsStr::new("FOO"), odd), (odd, std::ffi::OsStr::new("x"))] {
+        let output = rig.command(["sessions", "list"]).env(name, value).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let output = rig.command(["sessions", "list"]).env("HERMES_HOME", odd).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("HERMES_HOME is no valid UTF-8") && said.contains("hint: "), "{said}");
+}
+
+#[test]
+fn an_export_into_a_folder_that_is_not_there_is_told_with_its_name() {
+    let rig = Rig::new();
+    rig.ok(["-z", "hello"]);
+    let ran = rig.run(["sessions", "export", "--session-id", "latest", "not/there.jsonl"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot write not/there.jsonl"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: make the folder not first"), "{}", ran.stderr);
+    assert_eq!(rig.run(["-c", "--resume", "latest", "-z", "x"]).code, 2);
+}

@@ -92,6 +92,11 @@ impl Terminal {
         self.wait("the prompt", |screen| screen.lines().last().is_some_and(|it| it.trim() == ">"))
     }
 
+    /// The program's process.
+    pub fn process(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
     /// Waits for the end of the program; its exit code and the last screen.
     pub fn end(mut self) -> (u32, String) {
         let (screen, changed) = &*self.screen;
