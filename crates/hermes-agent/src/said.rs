@@ -31,6 +31,8 @@ impl Conversation {
         self.sources.begin(&input.text);
         let mut seqs = self.last_seq();
         let mut said = self.compose(services, input, sink, &mut seqs)?;
+        let offer = self.offered(services);
+        self.add_capsule(&mut said.row, offer.as_ref(), &mut seqs)?;
         // The counter is the store's; it gives the same numbers.
         while self.next_seq() < seqs {}
         self.turn = self.turn.next();
@@ -43,7 +45,12 @@ impl Conversation {
         records.append(&mut said.blobs);
         records.push(Record::Row(said.row.clone()));
         let seq = said.row.seq;
-        self.commit(services, records, sink)?;
+        match &offer {
+            Some(offer) => {
+                self.commit_with_capsule(services, records, &mut said.row, offer, sink)?;
+            }
+            None => self.commit(services, records, sink)?,
+        }
         self.rows.push(said.row);
         Ok(seq)
     }

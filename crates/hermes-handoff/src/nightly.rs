@@ -162,13 +162,13 @@ impl NightReport {
         self.lines.push(NightLine { profile: profile.to_owned(), result, closed });
     }
 
-    /// 0 if every capsule was written by a model (or none was due), 3 if one was made without, 1 if
+    /// 0 if every capsule was written by a model (or none was due), 8 if one was made without, 1 if
     /// one could not be made at all.
     pub fn exit_code(&self) -> u8 {
         self.lines.iter().map(|line| line.result.status).fold(0, |code, status| {
             match (code, status.exit_code()) {
                 (1, _) | (_, 1) => 1,
-                (3, _) | (_, 3) => 3,
+                (8, _) | (_, 8) => 8,
                 _ => 0,
             }
         })

@@ -50,12 +50,12 @@ impl Status {
         matches!(self, Self::Ok | Self::Fallback)
     }
 
-    /// The exit code of `hermes handoff build`: 0 for a capsule that a model wrote, 3 for one made
+    /// The exit code of `hermes handoff build`: 0 for a capsule that a model wrote, 8 for one made
     /// without it, 1 for none.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Ok => 0,
-            Self::Fallback => 3,
+            Self::Fallback => 8,
             _ => 1,
         }
     }

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 mod cache;
+mod capsule;
 mod http;
 mod model;
 mod record;

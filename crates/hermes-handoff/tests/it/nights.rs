@@ -129,7 +129,7 @@ fn the_report_tells_a_fallback_night_from_a_good_one() {
     report.add("default", result(Status::Ok, None), vec![id("a"), id("b")]);
     assert_eq!(report.exit_code(), 0);
     report.add("default", result(Status::Fallback, Some("the writer failed")), vec![id("c")]);
-    assert_eq!(report.exit_code(), 3);
+    assert_eq!(report.exit_code(), 8);
     report.add("work", result(Status::WriteFailed, Some("disk full")), vec![]);
     assert_eq!(report.exit_code(), 1);
     assert_eq!(

@@ -95,7 +95,7 @@ fn every_failure_of_the_writer_is_said_everywhere_with_its_cause() {
         let cause = fault.sentence();
         let names = |text: &str| assert!(text.contains(cause), "{fault:?}: {text}");
 
-        assert_eq!((result.status, result.status.exit_code()), (Status::Fallback, 3), "{fault:?}");
+        assert_eq!((result.status, result.status.exit_code()), (Status::Fallback, 8), "{fault:?}");
         assert_eq!(result.writer.as_deref(), Some("deterministic"));
         names(result.reason.as_deref().unwrap());
         names(&serde_json::to_string(&result).unwrap());

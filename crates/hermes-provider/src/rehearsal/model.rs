@@ -1,8 +1,11 @@
 //! The rehearsal model: a handful of plain requests, understood by their wording, and a fixed
 //! kind of reply to everything else. Deterministic.
 
-use super::record;
+use super::{capsule, record};
 use crate::json::{Kind, Value, write_string};
+
+/// The tool that a recovery uses.
+const SEARCH: &str = "session_search";
 
 /// A request as the rehearsal model sees it.
 #[derive(Debug)]
@@ -162,11 +165,17 @@ impl<'a> Asked<'a> {
         if let Some(record) = last.and_then(|said| record::write(&said.text)) {
             return Answer::saying(record);
         }
+        if let Some(capsule) = last.and_then(|said| capsule::write(&said.text)) {
+            return Answer::saying(capsule);
+        }
         if let Some(summary) = self.summary() {
             return Answer::saying(summary);
         }
         let results = self.messages.iter().rev().take_while(|said| said.role == "tool").count();
         if results > 0 {
+            if let Some(arguments) = self.read_around() {
+                return Answer { calls: vec![(SEARCH.to_owned(), arguments)], ..Answer::default() };
+            }
             return Answer::saying(self.about_results(results));
         }
         let Some(last) = self.messages.iter().rev().find(|said| said.role == "user") else {
@@ -185,6 +194,14 @@ impl<'a> Asked<'a> {
         for command in commands {
             match command {
                 Command::See(text) => words.push(self.see(&text)),
+                Command::Recover(text) => {
+                    match self.handed_over().filter(|_| self.offers(SEARCH)) {
+                        Some(id) => {
+                            answer.calls.push((SEARCH.to_owned(), capsule::search(id, &text)));
+                        }
+                        None => words.push("I can see no capsule to recover from.".to_owned()),
+                    }
+                }
                 Command::Tool { names, arguments } => {
                     match names.iter().find(|name| self.offers(name)) {
                         Some(name) => answer.calls.push(((*name).to_owned(), arguments(name))),
@@ -201,6 +218,20 @@ impl<'a> Asked<'a> {
             answer.text = fixed(&last.text);
         }
         answer
+    }
+
+    /// The session that a capsule in this request is about.
+    fn handed_over(&self) -> Option<&str> {
+        self.messages.iter().find_map(|said| capsule::session(&said.text))
+    }
+
+    /// The second step of a recovery: to read around what the first one found.
+    fn read_around(&self) -> Option<String> {
+        let asked = self.messages.iter().rposition(|said| said.role == "user")?;
+        self.messages[asked].text.lines().find(|line| after(line, "recover ").is_some())?;
+        // The call and its result, and nothing after it.
+        let [_, result] = &self.messages[asked + 1..] else { return None };
+        capsule::around(self.handed_over()?, &result.text)
     }
 
     fn offers(&self, name: &str) -> bool {
@@ -325,6 +356,8 @@ enum Command {
     Tool { names: &'static [&'static str], arguments: Box<dyn Fn(&str) -> String> },
     /// Say where a text occurs.
     See(String),
+    /// Follow the Recovery block of a capsule.
+    Recover(String),
 }
 
 impl Command {
@@ -336,6 +369,9 @@ impl Command {
         };
         if let Some(text) = after(line, "what can you see of ") {
             return Some(Self::See(unquote(text.trim_end_matches('?')).to_owned()));
+        }
+        if let Some(rest) = after(line, "recover ") {
+            return Some(Self::Recover(unquote(rest).to_owned()));
         }
         if let Some(rest) = after(line, "read the file ").or_else(|| after(line, "read ")) {
             return tool(&["read_file"], vec![("path", first_word(rest)?.to_owned())]);
