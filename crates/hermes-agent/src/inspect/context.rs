@@ -209,7 +209,8 @@ fn measured(assembled: &Assembled, encoded: &Encoded, rows: &[Row]) -> ContextRe
     for (from, range) in &encoded.ranges {
         let text = encoded.body.get(range.start..range.end).unwrap_or_default();
         let bytes = range.len();
-        let tokens = estimate_tokens(&String::from_utf8_lossy(text));
+        // The body is text and parts end where characters do.
+        let tokens = estimate_tokens(std::str::from_utf8(text).unwrap_or_default());
         estimated_tokens += tokens;
         let mut part = ContextPart {
             kind: PartKind::Prompt,
