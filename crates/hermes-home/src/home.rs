@@ -207,13 +207,22 @@ impl Home {
     /// If the path is not a folder or cannot be made.
     pub fn ensure(&self) -> Result<(), HomeError> {
         match fs::metadata(&self.root) {
-            Ok(meta) if meta.is_dir() => return Ok(()),
+            Ok(meta) if meta.is_dir() => return self.check_folders(),
             Ok(_) => return Err(HomeError::NotAFolder { root: self.root.clone() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(HomeError::Io { path: self.root.clone(), source }),
         }
         crate::fsio::create_private_dir(&self.root)
             .map_err(|source| HomeError::Io { path: self.root.clone(), source })
+    }
+
+    /// The folders that every turn writes to must not be files.
+    fn check_folders(&self) -> Result<(), HomeError> {
+        let is_file = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| !meta.is_dir());
+        match [self.drafts_dir(), self.spool_dir()].into_iter().find(is_file) {
+            Some(root) => Err(HomeError::NotAFolder { root }),
+            None => Ok(()),
+        }
     }
 }
 

@@ -301,7 +301,21 @@ pub(crate) fn read_dotenv(path: &Path) -> Result<(DotEnv, Vec<Problem>), ConfigE
     let mut warn = |what: String, hint: &str| {
         warnings.push(Problem::at(path, Place { line: 1, column: 1 }, "", what, hint));
     };
-    if text.truncated || text.replaced > 0 || text.encoding == Encoding::Binary {
+    // A line that the bound has cut would be half a key.
+    let whole = if text.truncated {
+        let kept = text.text.rfind('\n').map_or(0, |at| at + 1);
+        warn(
+            format!(
+                "the file is larger than {MAX_CONFIG} bytes; nothing is read from line {} on",
+                text.text[..kept].matches('\n').count() + 1
+            ),
+            "keep only NAME=value lines in it",
+        );
+        &text.text[..kept]
+    } else {
+        &text.text
+    };
+    if text.replaced > 0 || text.encoding == Encoding::Binary {
         warn(
             format!("not all of the file could be read as text ({})", text.encoding),
             "save it as UTF-8",
@@ -313,7 +327,7 @@ pub(crate) fn read_dotenv(path: &Path) -> Result<(DotEnv, Vec<Problem>), ConfigE
             "chmod 600 it",
         );
     }
-    let dotenv = DotEnv::parse(&text.text);
+    let dotenv = DotEnv::parse(whole);
     if let Some(entry) = dotenv.entries.iter().find(|entry| entry.name == "HERMES_HOME") {
         warnings.push(Problem::at(
             path,

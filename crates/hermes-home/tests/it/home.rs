@@ -92,6 +92,9 @@ fn the_folder_is_made_private_and_a_file_in_its_place_is_an_error() {
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(fs::metadata(home.root()).unwrap().permissions().mode() & 0o777, 0o700);
     }
+    fs::write(home.drafts_dir(), "").unwrap();
+    let error = home.ensure().unwrap_err().to_string();
+    assert!(error.contains("drafts is not a folder\nhint: "), "{error}");
     fs::write(folder.path().join("file"), "").unwrap();
     let error = Home::at(folder.path().join("file")).ensure().unwrap_err();
     assert!(matches!(error, HomeError::NotAFolder { .. }));

@@ -272,3 +272,16 @@ fn a_variable_that_cannot_mean_what_it_says_stops_the_start_too() {
     let error = hermes_home::routes(&loaded.config, &loaded.vars).unwrap_err().to_string();
     assert!(error.contains("K (.env line 1)") && error.contains("a line end"), "{error}");
 }
+
+#[test]
+fn a_dotenv_beyond_the_bound_gives_whole_lines_only_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let dotenv = format!("A_KEY=1\nB_KEY={}\nC_KEY=2\n", "x".repeat(5 << 20));
+    let loaded = loaded(&home_with(folder.path(), "", &dotenv)).unwrap();
+    assert_eq!((loaded.vars.get("A_KEY"), loaded.vars.get("B_KEY")), (Some("1"), None));
+    let warning = loaded.report.warnings[0].to_string();
+    assert!(
+        warning.contains("larger than 4194304 bytes; nothing is read from line 2 on"),
+        "{warning}"
+    );
+}
