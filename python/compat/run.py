@@ -405,6 +405,8 @@ def report(rows: list[dict[str, Any]], explained: dict[str, str]) -> str:
             lines.append(f"- **{name}**: {line}")
         if (row["differences"] or row["call_differences"]) and name in explained:
             lines.append(f"  Why: {explained[name]}")
+    if lines[-1] == "":
+        lines.append("None.")
     return "\n".join(lines) + "\n"
 
 
