@@ -1,10 +1,11 @@
 //! A session as one JSON line: the columns that other programs know, then everything else under
 //! one key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use hermes_core::{Generation, Role, Row, Seq, SessionId, Standing};
+use base64::Engine as _;
+use hermes_core::{Digest, Generation, PartBody, Role, Row, Seq, SessionId, Standing};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
@@ -30,6 +31,45 @@ struct Extras<'a> {
     session: &'a SessionInfo,
     rows: &'a [Row],
     generations: &'a [Generation],
+    /// Prompts and tool arrays of older generations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    texts: Vec<std::sync::Arc<str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blobs: Vec<ExportedBlob>,
+}
+
+/// Binary content as it travels.
+#[derive(Serialize)]
+struct ExportedBlob {
+    media_type: String,
+    base64: String,
+}
+
+/// Texts of generations that are not those of the newest one, and all blobs.
+fn contents(
+    store: &Store,
+    history: &History,
+) -> Result<(Vec<std::sync::Arc<str>>, Vec<ExportedBlob>), StoreError> {
+    let head = history.generations.last();
+    let mut wanted: BTreeSet<Digest> =
+        history.generations.iter().flat_map(|g| [g.prompt, g.tools]).collect();
+    wanted.retain(|digest| head.is_none_or(|head| head.prompt != *digest && head.tools != *digest));
+    let mut texts = Vec::new();
+    for digest in wanted {
+        texts.extend(store.text(&digest)?);
+    }
+    let mut blobs = Vec::new();
+    let mut seen: BTreeSet<Digest> = BTreeSet::new();
+    for part in history.rows.iter().flat_map(|row| &row.parts) {
+        if let PartBody::Blob { digest, media_type, .. } = &part.body
+            && seen.insert(*digest)
+            && let Some(bytes) = store.blob(digest)?
+        {
+            let base64 = base64::engine::general_purpose::STANDARD.encode(&bytes);
+            blobs.push(ExportedBlob { media_type: media_type.to_string(), base64 });
+        }
+    }
+    Ok((texts, blobs))
 }
 
 pub(crate) fn jsonl(
@@ -57,6 +97,7 @@ pub(crate) fn jsonl(
             columns.insert(column.to_owned(), text.into());
         }
     }
+    let (texts, blobs) = contents(store, &history)?;
     write_line(
         out,
         &columns,
@@ -66,6 +107,8 @@ pub(crate) fn jsonl(
             session: &info,
             rows: &history.rows,
             generations: &history.generations,
+            texts,
+            blobs,
         },
     )
     .map_err(|source| StoreError::Io { path: "the export".into(), source })

@@ -29,6 +29,7 @@ mod export;
 mod files;
 mod find;
 mod flags;
+mod import;
 mod inner;
 mod lease;
 mod ledger;
@@ -54,6 +55,7 @@ pub use draft::{Draft, DraftKind};
 pub use error::{StoreError, Unavailable};
 pub use files::SessionFiles;
 pub use find::{Carrier, Frame, GenerationHit, RowHit, RowHits, TextHit};
+pub use import::{FactValue, ImportOutcome, ImportedSession};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
 pub use search::{
     BrowseAnswer, BrowseEntry, ReadAnswer, ScrollAnswer, SearchAnswer, SearchRequest, SearchResult,

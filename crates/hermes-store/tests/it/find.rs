@@ -13,7 +13,7 @@ fn a_text_is_found_in_prompts_rows_and_late_parts_until_its_session_is_deleted()
     let user = say(&mut writer, Role::User, "look for NEEDLE_% here");
     say(&mut writer, Role::Assistant, "nothing");
     let late = part(writer.next_seq(), user, Origin::Hint, "NEEDLE_% again");
-    let _ = writer.commit(vec![Record::Part(late.clone())]).unwrap();
+    let _c = writer.commit(vec![Record::Part(late.clone())]).unwrap();
     let mut other = create(&store, "two");
     say(&mut other, Role::User, "needle_% in small letters");
 
@@ -51,8 +51,8 @@ fn frame_and_carriers_say_what_requests_could_see() {
         Record::Row(summary.clone()),
         generation(1, Cause::Compaction, vec![cover]),
     ];
-    let _ = writer.commit(batch).unwrap();
-    let _ = writer.commit(vec![sent("r2", 1, summary.seq)]).unwrap();
+    let _c = writer.commit(batch).unwrap();
+    let _c = writer.commit(vec![sent("r2", 1, summary.seq)]).unwrap();
 
     let frame = store.frame(&id("one")).unwrap();
     assert_eq!(frame.generations.len(), 2);
