@@ -243,7 +243,7 @@ fn talk(seed: u64) -> Talk {
         dice.digits(2),
         dice.of(&["pdf", "xlsx", "docx"])
     );
-    let folder = format!("/home/shared/{}/{file}", dice.of(&["clients", "patients"]));
+    let folder = format!("/srv/shared/{}/{file}", dice.of(&["clients", "patients"]));
     let said = vec![
         format!("My name is {me} and I live at {street}."),
         "Noted.".to_owned(),
