@@ -42,7 +42,11 @@ const WORDS: [(Cue, &str); 5] = [
         Cue::Correction,
         "correction actually instead no+longer changed+to changed+from scratch+that was+wrong \
          is+wrong not+anymore any+more supersedes replaces reverted overrule overruled retract \
-         moved+to switched+to korrektur stattdessen doch+nicht nicht+mehr geändert plutôt \
+         moved+to switched+to forget \
+         disregard ignore+what never+mind nevermind mistaken misspoke my+mistake i+meant revised \
+         on+reflection second+thought second+thoughts after+all turns+out rather+than take+back \
+         took+back taken+back withdraw withdrawn void obsolete outdated vergiss sondern \
+         zurückgenommen widerrufen oublie olvida korrektur stattdessen doch+nicht nicht+mehr geändert plutôt \
          ne+plus en+lugar ya+no 訂正 更正",
     ),
     (

@@ -10,7 +10,7 @@ use hermes_context::estimate_tokens;
 use hermes_core::{Row, Seq};
 
 use crate::requests::{Request, requests};
-use crate::statements::{Chosen, Speaker, Statement, choose};
+use crate::statements::{Chosen, Speaker, Statement, choose_beside};
 use crate::work::{Work, work};
 
 /// The rows a state is derived from.
@@ -60,7 +60,7 @@ pub fn derive(scope: &Scope<'_>, budget: u64) -> State {
     let left = budget.saturating_sub(asked.min(budget * REQUESTS / 100) + done + FRAME);
     State {
         requests,
-        chosen: choose(&scope.covered, left),
+        chosen: choose_beside(&scope.covered, &scope.after, left),
         work,
         rows: scope.covered.first().map(|first| (first.seq, last)),
         count: scope.covered.len(),

@@ -133,19 +133,30 @@ struct Gathered<'a> {
     words: Vec<u64>,
     /// In how many candidates each word stands.
     word_df: WordMap<u32>,
+    /// Rows that are to be covered; the others are shown further on.
+    covered: usize,
 }
 
 /// Chooses from `rows` what fits into `budget` tokens.
 pub fn choose(rows: &[&Row], budget: u64) -> Chosen {
-    let mut gathered = Gathered::default();
+    choose_beside(rows, &[], budget)
+}
+
+/// Chooses from `rows` what fits into `budget` tokens. `after` are the rows that go on to be shown:
+/// they correct, and need not be repeated.
+pub fn choose_beside(rows: &[&Row], after: &[&Row], budget: u64) -> Chosen {
+    let mut gathered = Gathered { covered: rows.len(), ..Gathered::default() };
     let cues = Cues::get();
-    for (index, row) in rows.iter().enumerate() {
+    let all: Vec<&Row> = rows.iter().chain(after).copied().collect();
+    for (index, row) in all.iter().enumerate() {
         for part in &row.parts {
             let Some((speaker, text)) = spoken(row, part) else { continue };
-            gathered.take(index, speaker, text, cues);
+            if index < rows.len() || speaker != Speaker::Tool {
+                gathered.take(index, speaker, text, cues);
+            }
         }
     }
-    gathered.choose(rows, budget)
+    gathered.choose(&all, budget)
 }
 
 fn spoken<'a>(row: &Row, part: &'a hermes_core::Part) -> Option<(Speaker, &'a str)> {
@@ -288,7 +299,7 @@ impl<'a> Gathered<'a> {
             .candidates
             .iter()
             .enumerate()
-            .filter(|(_, candidate)| !candidate.replaced)
+            .filter(|(_, candidate)| !candidate.replaced && candidate.row < self.covered)
             .map(|(index, candidate)| {
                 let cost = 12.0 + candidate.text.len().min(LONGEST) as f64 / 4.0;
                 (self.score(candidate) / cost.sqrt(), index)
@@ -348,6 +359,7 @@ impl<'a> Gathered<'a> {
         }
         let mut ranked: Vec<(f64, u32)> = (0..self.names.len() as u32)
             .filter(|id| !self.names[*id as usize].1.covered && !dropped.contains(&u64::from(*id)))
+            .filter(|id| self.names[*id as usize].1.last < self.covered)
             .map(|id| (self.worth_of_id(id), id))
             .collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
@@ -412,7 +424,9 @@ impl<'a> Gathered<'a> {
                     weight.entry(u64::from(*older)).or_insert_with(|| {
                         let shared: Vec<&u64> =
                             words.iter().filter(|word| about[newer].contains(word)).collect();
-                        let own: f64 = words.iter().map(idf).sum();
+                        // A word of no other statement is the value, not what it is about.
+                        let known = words.iter().filter(|word| by_word[*word].len() > 1);
+                        let own: f64 = known.map(idf).sum();
                         let both: f64 = shared.iter().map(|word| idf(word)).sum();
                         if shared.len() > 1 { both / own } else { 0.0 }
                     });

@@ -44,6 +44,9 @@ pub enum LabError {
         /// Why.
         why: String,
     },
+    /// A made-up history does not fit together.
+    #[error(transparent)]
+    History(hermes_core::ViewError),
     /// A receipt is none, or of a version that this program does not know.
     #[error("{}: {why}; hint: a receipt is the receipt.json that `hermes lab run` writes", path.display())]
     NotAReceipt {

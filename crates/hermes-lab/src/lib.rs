@@ -6,15 +6,18 @@
 //! words, never a prompt, a credential or anything of the person's; a finding that differs is a
 //! result, not a failure; against the rehearsal provider two runs give the same receipt.
 
+mod compaction;
 mod compare;
 mod context;
 mod error;
 mod findings;
 mod guard;
+pub mod recall;
 mod receipt;
 mod seen;
 mod world;
 
+pub use compaction::{CompactionReceipt, ViewsAt, run_compaction};
 pub use compare::{Comparison, compare};
 pub use context::{Target, run_context};
 pub use error::LabError;
