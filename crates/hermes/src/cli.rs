@@ -85,6 +85,9 @@ pub enum Command {
     /// List skills, and switch them on and off.
     #[command(subcommand)]
     Skills(Skills),
+    /// Build, look at and hand on capsules, which carry a conversation to its next session.
+    #[command(subcommand)]
+    Handoff(Handoff),
     /// Show and change the configuration.
     #[command(subcommand)]
     Config(Config),
@@ -125,6 +128,9 @@ pub struct Chat {
     /// Send an image with the message.
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
+    /// Start the next session from the capsule that waits here, also in a script.
+    #[arg(long)]
+    pub fresh: bool,
 }
 
 /// Finding a model.
@@ -339,6 +345,81 @@ pub enum Skills {
     Disable {
         /// Its name.
         name: String,
+    },
+}
+
+/// Capsules.
+#[derive(Debug, Subcommand)]
+pub enum Handoff {
+    /// Build the capsule of a session; it waits for the next one of the conversation.
+    Build {
+        /// Id, unique prefix, title, or "latest".
+        #[arg(long, value_name = "SESSION")]
+        session_id: String,
+        /// What the capsule should dwell on.
+        #[arg(long, value_name = "TEXT")]
+        focus: Option<String>,
+        /// Print the result as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the capsules that wait.
+    List {
+        /// Those that were delivered, expired, discarded or superseded too.
+        #[arg(long)]
+        all: bool,
+        /// Print a JSON array of all.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a capsule.
+    Show {
+        /// Id, beginning of an id, session, lane, or "latest".
+        #[arg(default_value = "latest")]
+        capsule: String,
+        /// Print one JSON object with all that is known of it.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compare a capsule's text with what was written.
+    Verify {
+        /// Id, beginning of an id, session, lane, or "latest".
+        #[arg(default_value = "latest")]
+        capsule: String,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start a session from a capsule of any lane with these words.
+    Deliver {
+        /// Id, beginning of an id, session, lane, or "latest".
+        capsule: String,
+        /// What is said in the session's first turn.
+        #[arg(long, value_name = "TEXT")]
+        say: String,
+    },
+    /// Take a capsule back: it is not given to any session.
+    Discard {
+        /// Id, beginning of an id, session, lane, or "latest".
+        capsule: String,
+    },
+    /// Try whoever writes capsules with a tiny request.
+    Check {
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Build capsules of the latest conversations and close their sessions.
+    Nightly {
+        /// Say what would be done, and do nothing.
+        #[arg(long)]
+        dry_run: bool,
+        /// At most this many builds.
+        #[arg(long, value_name = "N", default_value_t = 40)]
+        limit: usize,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
     },
 }
 

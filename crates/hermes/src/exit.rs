@@ -26,6 +26,8 @@ pub enum Exit {
     NotFound,
     /// Another process holds the session.
     Held,
+    /// A capsule was made without the model that should have written it.
+    Fallback,
     /// The person stopped the turn.
     Interrupted,
     /// The terminal was closed while a turn or the conversation went on.
@@ -48,6 +50,7 @@ pub const TABLE: &[(Exit, u8, &str)] = &[
     ),
     (Exit::NotFound, 6, "the session, request or key that was named does not exist"),
     (Exit::Held, 7, "another process holds the session"),
+    (Exit::Fallback, 8, "a capsule was made without the model that should have written it"),
     (Exit::Interrupted, 130, "the turn was stopped by Ctrl-C; what was said is kept"),
     (
         Exit::HungUp,

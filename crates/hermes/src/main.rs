@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod exit;
 mod hint;
+mod log;
 mod out;
 mod progress;
 mod render;

@@ -467,6 +467,9 @@ section! {
         inject: bool = true,
         /// Whether turns that must survive word for word are marked first.
         prepass: bool = false,
+        /// Compactions of a session from which on a handoff is proposed; 0 for never. (No default
+        /// in the original's list.)
+        after_compactions: u32 = 0,
     }
     foreign: []
 }

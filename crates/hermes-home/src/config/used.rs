@@ -60,7 +60,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "display.timestamps",
     "display.tool_preview_length",
     "display.turn_summary",
-    "handoff",
     "hooks",
     "hooks_auto_accept",
     "mcp_servers",

@@ -7,11 +7,13 @@ use anyhow::Context as _;
 use hermes_agent::{Cancel, Conversation, Image, Services, StartOptions, TurnReport, UserInput};
 use hermes_context::Workspace;
 use hermes_core::{RequestId, TurnOutcome, Usage};
+use hermes_handoff::Start;
 use hermes_store::OpenMode;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::cli::Chat;
+use crate::commands::handoff;
 use crate::exit::{Exit, Failure};
 use crate::render::{Screen, Show};
 use crate::signals::Signals;
@@ -23,7 +25,10 @@ use crate::{approve, out, repl, said};
 /// If the conversation cannot be held.
 pub fn talk(app: &App) -> anyhow::Result<Exit> {
     match &app.talk.oneshot {
-        Some(text) => once(app, &said::message(text)?, Vec::new(), Answer::Quiet),
+        Some(text) => {
+            let first = Beginning { quiet: true, ..Beginning::default() };
+            once(app, &said::message(text)?, Vec::new(), Answer::Quiet, &first)
+        }
         None => chat(app, &Chat::default()),
     }
 }
@@ -38,18 +43,51 @@ pub fn chat(app: &App, flags: &Chat) -> anyhow::Result<Exit> {
         (false, true) => Answer::Quiet,
         (false, false) => Answer::Streamed,
     };
+    if flags.fresh && (app.talk.resume.is_some() || app.talk.continue_latest) {
+        return Err(Failure::new(
+            Exit::Usage,
+            "--fresh starts a new session; hint: leave --resume and --continue out",
+        )
+        .into());
+    }
     let images = flags.image.iter().map(|path| image(path)).collect::<Result<Vec<_>, _>>()?;
+    // A script that wants the answer alone gets no capsule unless it asks for it.
+    let first = Beginning {
+        quiet: form != Answer::Streamed && !flags.fresh,
+        fresh: flags.fresh,
+        capsule: None,
+    };
     match &flags.query {
-        Some(text) => once(app, &said::message(text)?, images, form),
+        Some(text) => once(app, &said::message(text)?, images, form, &first),
         // Piped text is one message.
-        None if !io::stdin().is_terminal() => once(app, &said::piped()?, images, form),
+        None if !io::stdin().is_terminal() => once(app, &said::piped()?, images, form, &first),
         None if form == Answer::Json => Err(Failure::new(
             Exit::Usage,
             "--json needs a message; hint: give one with -q TEXT, or pipe it in",
         )
         .into()),
-        None => repl::run(app),
+        None => repl::run(app, &first),
     }
+}
+
+/// Starts a session here from a capsule of any lane.
+///
+/// # Errors
+/// If the conversation cannot be held.
+pub fn with_capsule(app: &App, capsule: String, say: &str) -> anyhow::Result<Exit> {
+    let first = Beginning { capsule: Some(capsule), ..Beginning::default() };
+    once(app, say, Vec::new(), Answer::Streamed, &first)
+}
+
+/// How a session comes to its first turn.
+#[derive(Debug, Default)]
+pub struct Beginning {
+    /// A script wants an answer and nothing else.
+    quiet: bool,
+    /// The person asks for the capsule that waits.
+    fresh: bool,
+    /// The capsule to go on from.
+    capsule: Option<String>,
 }
 
 /// How the answer of one turn is printed.
@@ -73,8 +111,14 @@ struct TurnJson<'a> {
 }
 
 /// Says one thing and prints the answer.
-fn once(app: &App, text: &str, images: Vec<Image>, form: Answer) -> anyhow::Result<Exit> {
-    let (services, mut conversation) = open(app)?;
+fn once(
+    app: &App,
+    text: &str,
+    images: Vec<Image>,
+    form: Answer,
+    first: &Beginning,
+) -> anyhow::Result<Exit> {
+    let (services, mut conversation) = open(app, first)?;
     if conversation.model().provider == "rehearsal" {
         let chosen = services.config.model.provider.trim().eq_ignore_ascii_case("rehearsal");
         out::note(if chosen {
@@ -162,13 +206,20 @@ fn json(report: &TurnReport) -> TurnJson<'_> {
 ///
 /// # Errors
 /// If configuration, store or session cannot be used.
-pub fn open(app: &App) -> anyhow::Result<(Services, Conversation)> {
+pub fn open(app: &App, first: &Beginning) -> anyhow::Result<(Services, Conversation)> {
     let loaded = app.config()?;
     let store = app.store(OpenMode::ReadWrite)?;
     let stored = app.wanted_session(&store)?;
     let configured = loaded.config.terminal.cwd.clone();
     let folder = stored.as_ref().and_then(|info| info.cwd.as_deref());
-    let options = options(app.workspace(&configured, folder)?);
+    let mut options = options(app.workspace(&configured, folder)?);
+    if first.quiet {
+        options.start = Start::Quiet;
+    }
+    options.capsule.clone_from(&first.capsule);
+    if first.fresh && handoff::waiting(&store, &options.workspace)?.is_none() {
+        out::note("note: no capsule waits for this workspace (hint: `hermes handoff list`)");
+    }
     let services = app.services(loaded, store, stored.as_ref())?;
     let conversation = match &stored {
         Some(info) => Conversation::resume(&services, info, options)?,
@@ -184,6 +235,7 @@ pub fn open(app: &App) -> anyhow::Result<(Services, Conversation)> {
 pub fn options(workspace: Workspace) -> StartOptions {
     StartOptions {
         delegates: true,
+        start: Start::ByPerson,
         ..StartOptions::new(workspace, "cli".to_owned(), approve::approver())
     }
 }

@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use hermes_context::{SnapshotInput, Workspace, build_snapshot};
 use hermes_core::{SessionId, Source, ToolRegistry as _, ToolSet, Verdict};
 use hermes_home::{Home, HomeReason, Loaded, Overrides, RouteLine, SettingSource, check};
-use hermes_store::{OpenMode, SessionFilter, StoreError};
+use hermes_store::{OpenMode, SessionFilter, Store, StoreError};
 use hermes_tools::{BuiltinTools, DenyAll, ToolContext};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::handoff;
 use crate::exit::Exit;
 use crate::hint;
 use crate::out::{self, Paint};
@@ -327,7 +328,56 @@ fn store(app: &App, report: &mut Report) {
         Err(error) => report.add("store", Status::Fail, error.to_string()),
     }
     left_over(app, report);
+    handoffs(app, &store, report);
     store.close();
+}
+
+/// Capsules that wait, that nobody fetched, that no model wrote.
+fn handoffs(app: &App, store: &Store, report: &mut Report) {
+    let health = match handoff::handoffs(app, store).health() {
+        Ok(health) => health,
+        Err(error) => {
+            report.add("handoff", Status::Warn, error.to_string());
+            return;
+        }
+    };
+    for record in &health.waiting {
+        let lane = record.lane.as_ref().map_or("its id alone", |lane| lane.key());
+        let text = format!(
+            "capsule {} of session {} waits for {lane} until {}",
+            record.id, record.session, record.expires_at
+        );
+        report.add("handoff", Status::Ok, text);
+    }
+    for record in &health.unfetched {
+        let text = format!(
+            "capsule {} of session {} was fetched by nobody in time and is deleted; hint: `hermes \
+             handoff build --session-id {}` builds a new one",
+            record.id, record.session, record.session
+        );
+        report.add("handoff", Status::Warn, text);
+    }
+    for record in &health.fallbacks {
+        let text = format!(
+            "capsule {} (status fallback) was made without a model: {}; hint: `hermes handoff \
+             check` tries the writer",
+            record.id,
+            record.reason.as_deref().unwrap_or("the cause is not known")
+        );
+        report.add("handoff", Status::Warn, text);
+    }
+    for miss in &health.near_misses {
+        let text = format!(
+            "session {} has the lane {}, and capsule {} waits for {}; hint: `hermes handoff \
+             deliver {} --say TEXT` hands it on by its id",
+            miss.session,
+            miss.other.key(),
+            miss.capsule,
+            miss.lane.key(),
+            miss.capsule
+        );
+        report.add("handoff", Status::Warn, text);
+    }
 }
 
 /// Files beside the store that wait to be taken in.

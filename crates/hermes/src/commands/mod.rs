@@ -4,6 +4,7 @@ pub mod chat;
 mod config;
 pub mod context;
 mod doctor;
+pub mod handoff;
 mod internal;
 mod lab;
 mod rehearse;
@@ -38,6 +39,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Trace { text, json }) => trace::run(&app(talk)?, &text, json),
         Some(Command::Report { session }) => trace::report(&app(talk)?, &session),
         Some(Command::Skills(command)) => skills::run(&app(talk)?, command),
+        Some(Command::Handoff(command)) => handoff::run(&app(talk)?, command),
         Some(Command::Config(command)) => config::run(&app(talk)?, command),
         Some(Command::Doctor { json }) => doctor::run(&app(talk)?, json),
         Some(Command::Lab(command)) => lab::run(talk, command),

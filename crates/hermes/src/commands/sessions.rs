@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::cli::{Format, Sessions};
+use crate::commands::handoff;
 use crate::exit::{Exit, Failure};
 use crate::out::{self, Paint, ellipsis};
 
@@ -228,6 +229,8 @@ fn delete(app: &App, references: &[String], yes: bool, json: bool) -> anyhow::Re
             DeleteReason::Delete,
         )
     })?;
+    // A capsule goes with the session that it is about.
+    handoff::reconcile(&handoff::handoffs(app, &store));
     if json {
         out::json(&receipt)?;
     } else {

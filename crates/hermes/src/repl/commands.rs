@@ -65,6 +65,14 @@ pub const TABLE: &[Command] = &[
         run: new,
     },
     Command {
+        name: "wrapup",
+        aliases: &[],
+        arguments: "[FOCUS]",
+        help: "end this session with a capsule that the next one here starts with (also: handoff)",
+        words: Words::None,
+        run: wrapup,
+    },
+    Command {
         name: "resume",
         aliases: &[],
         arguments: "SESSION",
@@ -243,8 +251,13 @@ fn help(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
     Ok(Next::Stay)
 }
 
+fn wrapup(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    repl.wrap_up(argument)
+}
+
 fn new(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     repl.farewell();
+    repl.offer_handoff()?;
     repl.start_new()?;
     if !argument.is_empty() {
         title(repl, argument)?;

@@ -7,6 +7,7 @@
 mod banner;
 pub mod commands;
 mod complete;
+mod handoff;
 mod history;
 mod interrupt;
 mod line;
@@ -42,13 +43,15 @@ pub struct Repl<'a> {
     listed: Vec<SessionId>,
     /// Messages of the session when this process last looked.
     known_messages: u64,
+    /// The capsule that is being built.
+    handoff: Option<handoff::Running>,
 }
 
 /// Holds a conversation until the person leaves.
 ///
 /// # Errors
 /// If it cannot be opened or the terminal fails.
-pub fn run(app: &App) -> anyhow::Result<Exit> {
+pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
     if !io::stdout().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::new(
             Exit::Usage,
@@ -57,7 +60,7 @@ pub fn run(app: &App) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    let (services, mut conversation) = chat::open(app)?;
+    let (services, mut conversation) = chat::open(app, first)?;
     conversation.release()?;
     let mut editor = LineEditor::new(
         &app.home,
@@ -73,11 +76,13 @@ pub fn run(app: &App) -> anyhow::Result<Exit> {
         pending_title: None,
         listed: Vec::new(),
         known_messages: 0,
+        handoff: None,
     };
     repl.note_messages()?;
     repl.introduce()?;
     let mut exit = Exit::Ok;
     loop {
+        repl.tell_of_handoff(false);
         match editor.read()? {
             Input::Closed => break,
             Input::Cleared => {}
@@ -93,6 +98,7 @@ pub fn run(app: &App) -> anyhow::Result<Exit> {
             }
         }
     }
+    repl.tell_of_handoff(true);
     repl.farewell();
     // The editor looks sessions up in the store, so it goes first.
     drop(editor);
@@ -130,6 +136,9 @@ impl Repl<'_> {
         if let Some(text) = banner::broken_off(self.conversation.rows()) {
             out::note(out::Paint::stderr().yellow(&text));
         }
+        if let Some(text) = handoff::waiting(self.app, self) {
+            out::note(text);
+        }
         if self.services.config.display.compact {
             return Ok(());
         }
@@ -139,6 +148,7 @@ impl Repl<'_> {
 
     /// One line from the person: a command or a message.
     fn line(&mut self, line: &str) -> Next {
+        self.tell_of_handoff(false);
         let done = match commands::parse(line) {
             Some((name, _)) if !commands::is_built_in(name) && self.skill(name).is_some() => {
                 let skills = self.skill(name).into_iter().collect();
@@ -159,7 +169,11 @@ impl Repl<'_> {
             None => {
                 // Two slashes stand for one that begins a message.
                 let text = if line.starts_with("//") { &line[1..] } else { line };
-                self.say(UserInput::text(text))
+                match self.is_handoff(line) {
+                    Ok(Some(next)) => Ok(next),
+                    Ok(None) => self.say(UserInput::text(text)),
+                    Err(error) => Err(error),
+                }
             }
         };
         done.unwrap_or_else(|error| {
@@ -169,6 +183,13 @@ impl Repl<'_> {
             out::error(&error);
             Next::Stay
         })
+    }
+
+    /// A build that is done is told, and its session ended.
+    fn tell_of_handoff(&mut self, wait: bool) {
+        if let Err(error) = self.settle_handoff(wait) {
+            out::error(&error);
+        }
     }
 
     /// The skill that a command of this name loads.
@@ -210,6 +231,7 @@ impl Repl<'_> {
         }
         released?;
         self.note_messages()?;
+        self.propose_handoff()?;
         out::note("");
         Ok(if screen.is_closed() { Next::Leave } else { Next::Stay })
     }

@@ -5,6 +5,7 @@ mod cases;
 mod config;
 mod context;
 mod doctor;
+mod handoff;
 mod kill;
 mod oneshot;
 mod repl;

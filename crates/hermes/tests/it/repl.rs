@@ -161,7 +161,7 @@ fn tab_completes_a_command_and_an_unknown_one_names_the_nearest() {
     terminal.wait_for("did you mean /help?");
     terminal.wait_for_prompt();
     terminal.line("/help");
-    let screen = terminal.wait_for("Ctrl-D leaves. //");
+    let screen = terminal.wait_for("// sends a message");
     assert!(screen.contains("/title [TEXT]"), "{screen}");
     terminal.send("\x04");
     assert_eq!(terminal.end().0, 0);

@@ -1,0 +1,358 @@
+//! `hermes handoff`: capsules that carry a conversation from one session to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hermes_agent::handoff::{close_session, finish};
+use hermes_agent::{Services, handoff};
+use hermes_context::Workspace;
+use hermes_core::SessionId;
+use hermes_handoff::nightly::{NightPlan, NightReport, Skipped, Terms, closes, select};
+use hermes_handoff::{BuildResult, Handoffs, Policy, Status, Verified};
+use hermes_store::{CapsuleRecord, CapsuleState, OpenMode, SessionFilter, Store};
+use serde_json::json;
+
+use crate::app::App;
+use crate::cli::Handoff;
+use crate::commands::chat;
+use crate::exit::{Exit, Failure};
+use crate::out;
+
+/// Carries out one of the commands.
+///
+/// # Errors
+/// If the store cannot be used, or what is named does not exist.
+pub fn run(app: &App, command: Handoff) -> anyhow::Result<Exit> {
+    match command {
+        Handoff::Build { session_id, focus, json } => {
+            build(app, &session_id, focus.as_deref(), json)
+        }
+        Handoff::List { all, json } => list(app, all, json),
+        Handoff::Show { capsule, json } => show(app, &capsule, json),
+        Handoff::Verify { capsule, json } => verify(app, &capsule, json),
+        Handoff::Deliver { capsule, say } => deliver(app, &capsule, &say),
+        Handoff::Discard { capsule } => discard(app, &capsule),
+        Handoff::Check { json } => check(app, json),
+        Handoff::Nightly { dry_run, limit, json } => nightly(app, dry_run, limit, json),
+    }
+}
+
+/// The handoffs of a home.
+pub fn handoffs(app: &App, store: &Store) -> Handoffs {
+    Handoffs::new(store.clone(), app.home.handoffs_dir(), app.env.clone())
+}
+
+/// Brings store and folder into agreement; says what was done.
+pub fn reconcile(handoffs: &Handoffs) {
+    match handoffs.reconcile() {
+        Ok(fixes) => {
+            for fix in fixes {
+                out::note(format!("note: capsule {}: {}", fix.capsule, fix.what));
+            }
+        }
+        Err(error) => out::note(format!("warning: {error}")),
+    }
+}
+
+/// What a build comes to for a script.
+const fn exit_of(status: Status) -> Exit {
+    match status {
+        Status::Ok => Exit::Ok,
+        Status::Fallback => Exit::Fallback,
+        Status::NoSession => Exit::NotFound,
+        _ => Exit::Failure,
+    }
+}
+
+fn services(app: &App, session: Option<&SessionId>) -> anyhow::Result<Services> {
+    let loaded = app.config()?;
+    let store = app.store(OpenMode::ReadWrite)?;
+    let info = match session {
+        Some(id) => store.session(id)?,
+        None => None,
+    };
+    app.services(loaded, store, info.as_ref())
+}
+
+fn build(app: &App, reference: &str, focus: Option<&str>, as_json: bool) -> anyhow::Result<Exit> {
+    let store = app.store(OpenMode::ReadWrite)?;
+    // A session that is not there is a result of its own.
+    let session =
+        app.session(&store, reference).map_or_else(|_| SessionId::new(reference), |info| info.id);
+    store.close();
+    let services = services(app, Some(&session))?;
+    let result = chat::runtime()?.block_on(services.hand_off(&session, focus).run());
+    services.store.close();
+    if as_json {
+        out::json(&result)?;
+    } else if result.status == Status::Ok {
+        out::line(result.sentence())?;
+    } else {
+        out::note(result.sentence());
+    }
+    Ok(exit_of(result.status))
+}
+
+fn list(app: &App, all: bool, as_json: bool) -> anyhow::Result<Exit> {
+    let store = app.store(OpenMode::ReadWrite)?;
+    let handoffs = handoffs(app, &store);
+    reconcile(&handoffs);
+    let listed = handoffs.list()?;
+    if as_json {
+        out::json(&listed)?;
+        return Ok(Exit::Ok);
+    }
+    let rows = listed
+        .into_iter()
+        .filter(|it| all || it.record.state == CapsuleState::Pending)
+        .map(|it| {
+            let CapsuleRecord { id, state, status, reason, session, created_at, lane, .. } =
+                it.record;
+            let writer = it.facts.map(|facts| facts.writer).unwrap_or_default();
+            vec![
+                id,
+                state.as_str().to_owned(),
+                status,
+                session.to_string(),
+                created_at.to_string(),
+                writer,
+                lane.map_or_else(|| "by id".to_owned(), |lane| lane.key().to_owned()),
+                reason.unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let empty =
+        if all { "no capsule was ever built" } else { "no capsule waits (--all lists all)" };
+    let head = ["capsule", "state", "status", "session", "built (UTC)", "writer", "lane", "cause"];
+    out::table(&head, rows, empty)?;
+    Ok(Exit::Ok)
+}
+
+/// A capsule by its reference.
+fn capsule(handoffs: &Handoffs, reference: &str) -> anyhow::Result<CapsuleRecord> {
+    match handoffs.resolve(reference) {
+        Err(error @ hermes_handoff::HandoffError::NotFound { .. }) => {
+            Err(Failure::new(Exit::NotFound, error.to_string()).into())
+        }
+        other => Ok(other?),
+    }
+}
+
+fn show(app: &App, reference: &str, as_json: bool) -> anyhow::Result<Exit> {
+    let store = app.reader()?;
+    let handoffs = handoffs(app, &store);
+    let record = capsule(&handoffs, reference)?;
+    let text = handoffs.show(&record)?;
+    if as_json {
+        let facts: serde_json::Value = serde_json::from_str(&record.facts).unwrap_or_default();
+        out::json(&json!({ "record": record, "facts": facts, "text": text }))?;
+        return Ok(Exit::Ok);
+    }
+    match text {
+        Some(text) => out::line(text.trim_end())?,
+        None => out::note(format!(
+            "the text of capsule {} is gone: it is {}",
+            record.id,
+            record.state.as_str()
+        )),
+    }
+    Ok(Exit::Ok)
+}
+
+fn verify(app: &App, reference: &str, as_json: bool) -> anyhow::Result<Exit> {
+    let store = app.reader()?;
+    let handoffs = handoffs(app, &store);
+    let record = capsule(&handoffs, reference)?;
+    let verified = handoffs.verify(&record)?;
+    if as_json {
+        out::json(&json!({ "capsule": record.id, "text": verified, "state": record.state }))?;
+    } else {
+        let what = match verified {
+            Verified::AsWritten => "stands as it was written, byte for byte",
+            Verified::Edited => "was changed by a person; its sections are there",
+            Verified::EditedBeyondForm => "was changed by a person; its sections are not all there",
+            Verified::Gone => "has no text any more",
+        };
+        out::line(format!("capsule {} {what}", record.id))?;
+    }
+    Ok(if verified == Verified::AsWritten { Exit::Ok } else { Exit::Unproven })
+}
+
+fn deliver(app: &App, reference: &str, say: &str) -> anyhow::Result<Exit> {
+    let store = app.store(OpenMode::ReadWrite)?;
+    let handoffs = handoffs(app, &store);
+    reconcile(&handoffs);
+    let record = capsule(&handoffs, reference)?;
+    if record.state != CapsuleState::Pending {
+        let text = format!(
+            "capsule {} is {} and is given only once; hint: build a new one with `hermes handoff \
+             build`",
+            record.id,
+            record.state.as_str()
+        );
+        return Err(Failure::new(Exit::Failure, text).into());
+    }
+    store.close();
+    chat::with_capsule(app, record.id, say)
+}
+
+fn discard(app: &App, reference: &str) -> anyhow::Result<Exit> {
+    let store = app.store(OpenMode::ReadWrite)?;
+    let handoffs = handoffs(app, &store);
+    let record = capsule(&handoffs, reference)?;
+    let was = handoffs.discard(&record, "discarded by a person")?;
+    store.close();
+    if was {
+        out::line(format!("capsule {} is discarded and will not be given", record.id))?;
+        return Ok(Exit::Ok);
+    }
+    let text = format!("capsule {} is {} already", record.id, record.state.as_str());
+    Err(Failure::new(Exit::Failure, text).into())
+}
+
+fn check(app: &App, as_json: bool) -> anyhow::Result<Exit> {
+    let services = services(app, None)?;
+    let tried = chat::runtime()?.block_on(services.try_capsule_writer());
+    services.store.close();
+    match tried {
+        Ok(model) => {
+            if as_json {
+                out::json(&json!({ "status": "ok", "model": model }))?;
+            } else {
+                out::line(format!("{model} wrote a capsule of the right shape"))?;
+            }
+            Ok(Exit::Ok)
+        }
+        Err(error) => {
+            let hint = error.fault.hint();
+            let why = services.redactor.redact(&error.to_string()).into_owned();
+            if as_json {
+                out::json(&json!({
+                    "status": "failed", "fault": error.fault, "reason": why, "hint": hint
+                }))?;
+                return Ok(Exit::Provider);
+            }
+            let text = format!("no capsule could be written now: {why}; hint: {hint}");
+            Err(Failure::new(Exit::Provider, text).into())
+        }
+    }
+}
+
+fn nightly(app: &App, dry_run: bool, limit: usize, as_json: bool) -> anyhow::Result<Exit> {
+    let loaded = app.config()?;
+    if !Policy::of(&loaded.config).active {
+        out::note("the plugin hermes-handoff is enabled and closes sessions itself");
+        return Ok(Exit::Ok);
+    }
+    let mode = if dry_run { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+    let store = app.store(mode)?;
+    let handoffs = handoffs(app, &store);
+    if !dry_run {
+        reconcile(&handoffs);
+    }
+    let plan = plan(app, &store, limit)?;
+    if dry_run {
+        return print_plan(&plan, as_json);
+    }
+    store.close();
+    let runtime = chat::runtime()?;
+    let mut report = NightReport::default();
+    if let Some(first) = plan.builds.first() {
+        let services = services(app, Some(&first.session))?;
+        match runtime.block_on(services.try_capsule_writer()) {
+            Ok(model) => out::note(format!("the writer answers: {model}")),
+            Err(error) => out::note(format!(
+                "warning: the writer does not answer: {}; hint: {}",
+                services.redactor.redact(&error.to_string()),
+                error.fault.hint()
+            )),
+        }
+    }
+    for planned in plan.builds {
+        let services = services(app, Some(&planned.session))?;
+        let result = runtime.block_on(services.hand_off(&planned.session, None).run());
+        let (result, closed) = close_all(&services, result, planned.alongside);
+        report.add(app.home.profile(), result, closed);
+    }
+    if as_json {
+        out::json(&report)?;
+    } else {
+        out::raw(report.text())?;
+    }
+    Ok(match report.exit_code() {
+        0 => Exit::Ok,
+        1 => Exit::Failure,
+        _ => Exit::Fallback,
+    })
+}
+
+fn plan(app: &App, store: &Store, limit: usize) -> anyhow::Result<NightPlan> {
+    let sessions = store.sessions(&SessionFilter::default())?;
+    let pending = store.capsules(Some(CapsuleState::Pending))?;
+    let waiting: BTreeSet<SessionId> = pending.into_iter().map(|it| it.session).collect();
+    let terms = Terms { most: limit, ..Terms::default() };
+    Ok(select(&sessions, &waiting, app.env.now(), terms))
+}
+
+fn print_plan(plan: &NightPlan, as_json: bool) -> anyhow::Result<Exit> {
+    if as_json {
+        out::json(plan)?;
+        return Ok(Exit::Ok);
+    }
+    for planned in &plan.builds {
+        let older = planned.alongside.len();
+        out::line(format!("would build {} and close it with {older} older", planned.session))?;
+    }
+    let mut counts: BTreeMap<&Skipped, usize> = BTreeMap::new();
+    for (_, why) in &plan.skipped {
+        *counts.entry(why).or_default() += 1;
+    }
+    for (why, count) in counts {
+        let why = serde_json::to_value(why)?;
+        out::line(format!("would leave {count}: {}", why.as_str().unwrap_or_default()))?;
+    }
+    if plan.builds.is_empty() {
+        out::line("nothing is due")?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Ends the sessions of a conversation whose capsule is built.
+fn close_all(
+    services: &Services,
+    result: BuildResult,
+    alongside: Vec<SessionId>,
+) -> (BuildResult, Vec<SessionId>) {
+    if !closes(result.status) {
+        return (result, Vec::new());
+    }
+    let mut closed = Vec::new();
+    let session = result.session_id.clone();
+    let result = match finish(services, result.clone()) {
+        Ok(newer) => {
+            closed.push(session);
+            newer
+        }
+        Err(error) => {
+            out::note(format!("warning: session {session} stays open: {error}"));
+            result
+        }
+    };
+    for id in alongside {
+        match close_session(&services.store, &*services.env, &id) {
+            Ok(()) => closed.push(id),
+            Err(error) => out::note(format!("warning: session {id} stays open: {error}")),
+        }
+    }
+    (result, closed)
+}
+
+/// The capsule that waits for the next session in this workspace.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn waiting(store: &Store, workspace: &Workspace) -> anyhow::Result<Option<CapsuleRecord>> {
+    match handoff::lane_of(workspace) {
+        Some(lane) => Ok(store.pending_capsule(&lane)?),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,288 @@
+//! Capsules from the command line and on a terminal: built, given once, told of when no model
+//! wrote them.
+
+use hermes_provider::rehearsal::{RehearsalServer, Script};
+use serde_json::Value;
+
+use crate::rig::{Ran, Rig, serve};
+use crate::terminal::Terminal;
+
+/// A session of four messages; its id.
+fn talked(rig: &Rig) -> String {
+    let first = rig.json(["chat", "--json", "-q", "we use port 8443 in deploy.toml"]);
+    let session = first["session_id"].as_str().unwrap().to_owned();
+    rig.json(["chat", "--json", "--resume", &session, "-q", "and now the rollback of release 7"]);
+    session
+}
+
+fn build(rig: &Rig, session: &str) -> Value {
+    rig.json(["handoff", "build", "--session-id", session, "--json"])
+}
+
+/// The bodies that arrived, one after the other.
+fn bodies(server: &RehearsalServer) -> String {
+    server.received().into_iter().map(|body| String::from_utf8(body).unwrap() + "\n").collect()
+}
+
+#[test]
+fn a_capsule_is_given_to_the_next_session_that_a_person_starts_and_to_no_other() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    let result = build(&rig, &old);
+    assert_eq!((&result["status"], &result["session_id"]), (&"ok".into(), &old.as_str().into()));
+    assert_eq!(result["messages"], 4);
+    let path = result["path"].as_str().unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with("## ")).count(), 6, "{text}");
+    assert!(text.contains("port 8443") && text.contains(&old), "{text}");
+
+    // The session it is about, and a script that wants the answer alone, get nothing.
+    rig.ok(["chat", "--resume", &old, "-q", "is it there?"]);
+    rig.ok(["-z", "hello"]);
+    assert!(!bodies(&server).contains("history you already established"));
+    // The next one gets it with its first message, once.
+    let ran = rig.run(["chat", "-q", "go on"]);
+    assert!(
+        ran.stderr.contains(&format!("Going on from the handoff of session {old}")),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(bodies(&server).matches("history you already established").count(), 1);
+    rig.ok(["chat", "-q", "go on again"]);
+    assert_eq!(bodies(&server).matches("history you already established").count(), 1);
+    assert_eq!(
+        std::fs::read_dir(rig.home().join("handoffs"))
+            .unwrap()
+            .filter(|entry| {
+                entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("pending-")
+            })
+            .count(),
+        0
+    );
+    let listed = rig.json(["handoff", "list", "--json"]);
+    assert_eq!(listed[0]["record"]["state"], "delivered");
+    rig.ok(["requests", "verify", "--all"]);
+    // Every question to the writer is in the ledger of the session it is about.
+    let requests = rig.json(["requests", "list", "--session", &old, "--json"]);
+    assert!(requests.to_string().contains("compression"), "{requests}");
+}
+
+#[test]
+fn a_script_gets_the_capsule_when_it_asks_for_a_fresh_start() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    build(&rig, &old);
+    rig.json(["chat", "--fresh", "--json", "-q", "go on"]);
+    assert_eq!(bodies(&server).matches("history you already established").count(), 1);
+    let ran = rig.run(["chat", "--fresh", "-q", "go on"]);
+    assert!(ran.stderr.contains("no capsule waits"), "{}", ran.stderr);
+    assert_eq!(rig.run(["chat", "--fresh", "--resume", &old, "-q", "x"]).code, 2);
+}
+
+#[test]
+fn delivery_leaves_the_prompt_as_it_is() {
+    let system = |with: bool| {
+        let rig = Rig::new();
+        let server = serve(None);
+        rig.endpoint(&server, "");
+        let old = talked(&rig);
+        if with {
+            build(&rig, &old);
+        }
+        rig.ok(["chat", "-q", "go on"]);
+        let last: Value = serde_json::from_slice(&server.received().pop().unwrap()).unwrap();
+        let text = last["messages"][0]["content"].as_str().unwrap().to_owned();
+        let given = last["messages"].to_string().contains("history you already established");
+        assert_eq!(given, with);
+        let root = rig.work().parent().unwrap().to_string_lossy().into_owned();
+        let lines = text.lines().filter(|line| !line.starts_with("Id: "));
+        lines.collect::<Vec<_>>().join("\n").replace(&root, "ROOT")
+    };
+    assert_eq!(system(true), system(false));
+}
+
+#[test]
+fn a_capsule_without_its_writer_says_so_everywhere() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    let refused = r#"[{"status":401,"body":{"error":{"message":"no such key"}},"repeat":3}]"#;
+    let refusing =
+        serve(Some(Script::parse(std::path::Path::new("script.json"), refused).unwrap()));
+    rig.endpoint(&refusing, "");
+    let checked = rig.run(["handoff", "check"]);
+    assert_eq!(checked.code, 4, "{}", checked.stderr);
+    assert!(checked.stderr.contains("401"), "{}", checked.stderr);
+    let Ran { code, stdout, .. } = rig.run(["handoff", "build", "--session-id", &old, "--json"]);
+    assert_eq!(code, 8, "{stdout}");
+    let result: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (&result["status"], &result["writer"]),
+        (&"fallback".into(), &"deterministic".into())
+    );
+    assert!(result["reason"].as_str().unwrap().contains("401"), "{result}");
+    let text = std::fs::read_to_string(result["path"].as_str().unwrap()).unwrap();
+    for told in [
+        text,
+        rig.ok(["handoff", "list"]),
+        rig.run(["doctor"]).stdout,
+        rig.run(["handoff", "build", "--session-id", &old]).stderr,
+    ] {
+        assert!(told.contains("401"), "{told}");
+    }
+    let ran = rig.run(["handoff", "show", "nosuch"]);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
+    assert_eq!(rig.run(["handoff", "build", "--session-id", "nosuch"]).code, 6);
+}
+
+#[test]
+fn a_capsule_is_discarded_handed_on_by_its_id_and_goes_with_its_session() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    let first = build(&rig, &old)["capsule"].as_str().unwrap().to_owned();
+    rig.ok(["handoff", "discard", &first]);
+    rig.ok(["chat", "-q", "nothing of before"]);
+    assert!(!bodies(&server).contains("history you already established"));
+    let second = build(&rig, &old)["capsule"].as_str().unwrap().to_owned();
+    assert!(rig.ok(["handoff", "verify", &second]).contains("byte for byte"));
+    rig.ok(["handoff", "deliver", &second, "--say", "go on"]);
+    assert_eq!(bodies(&server).matches("history you already established").count(), 1);
+    assert_eq!(rig.run(["handoff", "deliver", &second, "--say", "again"]).code, 1);
+    build(&rig, &old);
+    rig.ok(["sessions", "delete", &old, "--yes"]);
+    let left = std::fs::read_dir(rig.home().join("handoffs")).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        !name.to_string_lossy().starts_with('.')
+    });
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_night_builds_and_closes_the_latest_conversation_and_its_rehearsal_touches_nothing() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    rig.ok(["chat", "--resume", &old, "-q", "a third thing"]);
+    let planned = rig.ok(["handoff", "nightly", "--dry-run"]);
+    assert!(planned.contains(&format!("would build {old}")), "{planned}");
+    assert_eq!(rig.json(["handoff", "list", "--json"]).as_array().unwrap().len(), 0);
+    let night = rig.ok(["handoff", "nightly"]);
+    assert!(night.starts_with("ok default ") && night.ends_with("1 ok\n"), "{night}");
+    let shown = rig.json(["sessions", "show", &old, "--json"]);
+    assert!(shown.to_string().contains("\"end_reason\":\"handoff\""), "{shown}");
+    assert_eq!(rig.ok(["handoff", "nightly"]), "nothing was due\n");
+}
+
+#[test]
+fn the_bare_word_ends_the_session_and_the_next_one_starts_with_its_capsule() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    let terminal = Terminal::start(&rig, &["--resume", &old]);
+    terminal.wait_for_prompt();
+    terminal.send("Handoff.\r");
+    terminal.wait_for("waits; your first message");
+    terminal.send("go on please\r");
+    terminal.wait_for("Going on from the handoff");
+    terminal.wait_for("understand only these requests: read FILE, run COMMAND, remember TEXT");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0);
+    assert!(screen.contains("Writing the handoff."), "{screen}");
+    assert!(screen.contains("The handoff is written"), "{screen}");
+    assert_eq!(bodies(&server).matches("history you already established").count(), 1);
+    assert!(!bodies(&server).contains("Handoff."), "the word does not go to the model");
+    let shown = rig.json(["sessions", "show", &old, "--json"]);
+    assert!(shown.to_string().contains("\"end_reason\":\"handoff\""), "{shown}");
+}
+
+#[test]
+fn the_plugin_of_that_name_keeps_the_built_in_quiet() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "plugins:\n  enabled: [hermes-handoff]\n");
+    let old = talked(&rig);
+    build(&rig, &old);
+    rig.ok(["chat", "-q", "go on"]);
+    assert!(!bodies(&server).contains("history you already established"));
+    let night = rig.run(["handoff", "nightly"]);
+    assert_eq!((night.code, night.stdout.as_str()), (0, ""));
+}
+
+#[test]
+fn the_recovery_block_is_followed_to_what_the_capsule_leaves_out() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    build(&rig, &old);
+    rig.ok(["chat", "-q", "recover deploy.toml"]);
+    let last: Value = serde_json::from_slice(&server.received().pop().unwrap()).unwrap();
+    let messages = last["messages"].as_array().unwrap();
+    let results: Vec<&str> = messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    let [found, around] = results[..] else { panic!("{results:?}") };
+    assert!(found.contains("match_message_id") && found.contains(&old), "{found}");
+    assert!(around.contains("we use port 8443 in deploy.toml"), "{around}");
+}
+
+#[test]
+fn nothing_of_a_confidential_lane_is_in_the_folder_or_the_log() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let first = rig.json([
+        "chat",
+        "--json",
+        "-q",
+        "my name is Wilhelmina Okonkwo, write to w.okonkwo@example.com about invoice_0417.pdf",
+    ]);
+    let session = first["session_id"].as_str().unwrap();
+    rig.json([
+        "chat",
+        "--json",
+        "--resume",
+        session,
+        "-q",
+        "Wilhelmina pays to DE89370400440532013000",
+    ]);
+    let refused =
+        r#"[{"status":401,"body":{"error":{"message":"Okonkwo has no key"}},"repeat":9}]"#;
+    let refusing =
+        serve(Some(Script::parse(std::path::Path::new("script.json"), refused).unwrap()));
+    for (server, code) in [(&server, 0), (&refusing, 8)] {
+        rig.endpoint(server, "");
+        let ran = Ran::from(
+            rig.command(["handoff", "build", "--session-id", session, "--json"])
+                .env("HANDOFF_CONFIDENTIAL", "1")
+                .output()
+                .unwrap(),
+        );
+        assert_eq!(ran.code, code, "{}{}", ran.stdout, ran.stderr);
+        let mut texts = vec![ran.stdout, ran.stderr];
+        for folder in ["handoffs", "logs"] {
+            let Ok(entries) = std::fs::read_dir(rig.home().join(folder)) else { continue };
+            for entry in entries {
+                let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+                texts.push(String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+        assert!(texts.len() > 3, "the capsule and its note are there");
+        for secret in ["Wilhelmina", "Okonkwo", "okonkwo", "0417", "DE8937"] {
+            assert!(texts.iter().all(|text| !text.contains(secret)), "{secret}: {texts:#?}");
+        }
+    }
+}
