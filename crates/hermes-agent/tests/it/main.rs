@@ -7,6 +7,7 @@ mod compacting;
 mod delegation;
 mod identity;
 mod proof;
+mod storm;
 mod tracing;
 mod turns;
 mod world;

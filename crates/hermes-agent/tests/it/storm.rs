@@ -1,0 +1,179 @@
+//! Random conversations against a model server with random faults: nothing is lost, every request
+//! is valid for a strict provider, and an event is there for each compaction that took effect and
+//! for no other attempt.
+
+use std::collections::HashMap;
+
+use hermes_agent::compact::{compaction_status, session_views};
+use hermes_agent::{Cancel, Conversation, Services, UserInput};
+use hermes_compaction::views::Class;
+use hermes_core::{Env as _, Row, ScriptedEnv, Timestamp};
+
+use crate::bench::{Bench, say};
+use crate::compacting::{Ear, bench, compress, events, long};
+
+/// A source of choices.
+struct Chance(ScriptedEnv);
+
+impl Chance {
+    fn new(seed: u64) -> Self {
+        Self(ScriptedEnv::new(Timestamp(0), 0, seed))
+    }
+
+    fn below(&self, end: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.0.random(&mut bytes);
+        u64::from_le_bytes(bytes) % end
+    }
+}
+
+/// Everything that a provider does wrong.
+const FAULTS: [&str; 16] = [
+    r#"{"kind":"any","status":401,"body":{"error":{"message":"bad key"}}}"#,
+    r#"{"kind":"any","status":402,"body":{"error":{"message":"no credit"}}}"#,
+    r#"{"kind":"any","status":404,"body":{"error":{"message":"no such model"}}}"#,
+    r#"{"kind":"any","status":413,"body":"Payload Too Large"}"#,
+    r#"{"kind":"any","status":400,"body":{"error":{"message":"prompt is too long: 9000 tokens > 8000 maximum"}}}"#,
+    r#"{"kind":"any","status":429,"headers":{"retry-after":"3600"},"body":{"error":{"message":"slow"}}}"#,
+    r#"{"kind":"any","status":500,"body":{"error":{"message":"oops"}},"repeat":4}"#,
+    r#"{"kind":"any","status":503,"body":"<html>busy</html>"}"#,
+    r#"{"kind":"any","status":200,"body":"<html>a login page</html>"}"#,
+    r#"{"kind":"any","status":200,"body":{"choices":[]}}"#,
+    r#"{"kind":"any","say":""}"#,
+    r#"{"kind":"any","say":"I cannot help with that."}"#,
+    r#"{"kind":"any","then":"reset"}"#,
+    r#"{"kind":"any","headers":{"content-type":"text/event-stream"},"body":"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n","then":"close"}"#,
+    r#"{"kind":"any","headers":{"content-type":"text/event-stream"},"body":"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"cut\"},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n"}"#,
+    r#"{"kind":"any","headers":{"content-type":"text/event-stream"},"body":"data: {broken\n\n","then":"close"}"#,
+];
+
+/// A script of so many answers, about three in ten of them faults. It ends; the server then
+/// answers by itself.
+fn script(chance: &Chance, length: u64) -> String {
+    let mut entries = Vec::new();
+    for n in 0..length {
+        entries.push(match chance.below(10) {
+            0..=2 => FAULTS[chance.below(FAULTS.len() as u64) as usize].to_owned(),
+            3 | 4 => format!(
+                r#"{{"kind":"any","call":[{{"name":"echo","arguments":"{{\"alpha\":\"{}\"}}"}},{{"name":"echo","arguments":"{{}}"}}]}}"#,
+                "result ".repeat(80 + n as usize % 90)
+            ),
+            _ => format!(r#"{{"kind":"any","say":"answer {n}: {}"}}"#, "it is so. ".repeat(30)),
+        });
+    }
+    format!("[{}]", entries.join(","))
+}
+
+/// What a strict provider demands of the messages of a request.
+fn strict(body: &[u8]) {
+    let body: serde_json::Value = serde_json::from_slice(body).unwrap();
+    let mut open: Vec<String> = Vec::new();
+    let mut before = String::new();
+    for message in body["messages"].as_array().unwrap() {
+        let role = message["role"].as_str().unwrap();
+        if role == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap();
+            let at = open.iter().position(|open| open == id);
+            open.remove(at.expect("a result follows its call"));
+        } else {
+            assert!(open.is_empty(), "calls without results: {open:?}");
+            assert!(role == "system" || role != before, "{role} after {before}");
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            open.push(call["id"].as_str().unwrap().to_owned());
+        }
+        role.clone_into(&mut before);
+    }
+    assert!(open.is_empty(), "calls without results at the end");
+    assert_ne!(before, "assistant", "the request awaits an answer");
+}
+
+/// Every row is as it was; every row is in exactly one class.
+fn nothing_is_lost(
+    services: &Services,
+    conversation: &Conversation,
+    known: &mut HashMap<u64, Row>,
+) {
+    if !conversation.is_stored() {
+        return;
+    }
+    let history = services.store.history(conversation.id()).unwrap();
+    for (seq, row) in known.iter() {
+        let now = history.rows.iter().find(|it| it.seq.0 == *seq).expect("no row disappears");
+        for part in &row.parts {
+            assert!(now.parts.contains(part), "part {} of row {seq} is as it was", part.seq);
+        }
+    }
+    let (counts, classes) = session_views(&services.store, conversation.id()).unwrap();
+    assert_eq!(classes.len(), history.rows.len(), "every row has one class");
+    assert_eq!(counts.stored, counts.active + counts.compacted + counts.hidden);
+    let live = classes.iter().filter(|(_, it)| matches!(it, Class::Live | Class::Reduced)).count();
+    assert_eq!(live as u64, counts.live);
+    for row in history.rows {
+        known.insert(row.seq.0, row);
+    }
+}
+
+fn storm(seed: u64, failure: &str) -> (usize, usize) {
+    let chance = Chance::new(seed);
+    let more = format!(
+        "compression:\n  on_failure: {failure}\n  proactive_prune_tokens: 3000\n  \
+         proactive_prune_min_result_chars: 300\n  proactive_prune_min_reclaim_tokens: 200\n  \
+         micro_compact: {}\n  micro_compact_every_n_turns: 3\n  idle_compact_after_seconds: 900\n",
+        seed.is_multiple_of(2)
+    );
+    let bench: Bench = bench(Some(&script(&chance, 160)), 8_000 + chance.below(8_000), &more);
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    let mut known = HashMap::new();
+    for n in 0..45 {
+        match chance.below(12) {
+            0 if conversation.is_stored() => {
+                let keep = (chance.below(2) == 0).then_some(1 + chance.below(3) as usize);
+                compress(&services, &mut conversation, keep);
+            }
+            1 if conversation.is_stored() => {
+                drop(conversation.undo_compaction(&services, None));
+            }
+            2 if conversation.is_stored() => {
+                // The process ends; another takes the session up.
+                let id = conversation.id().clone();
+                conversation.release().unwrap();
+                conversation = bench.resume(&services, &id);
+            }
+            3 if conversation.is_stored() => {
+                let runtime =
+                    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                let reason = hermes_compaction::Reason::GatewayHygiene;
+                let cancel = Cancel::default();
+                runtime
+                    .block_on(conversation.tidy(&services, reason, &Ear::default(), &cancel))
+                    .unwrap();
+            }
+            _ => {
+                say(&services, &mut conversation, UserInput::text(long(n)));
+            }
+        }
+        nothing_is_lost(&services, &conversation, &mut known);
+    }
+    for body in bench.server.received() {
+        strict(&body);
+    }
+    let status = compaction_status(&services.store, conversation.id()).unwrap();
+    let committed = status.compactions().count();
+    assert_eq!(events(&services.store), committed, "seed {seed}: one event for each compaction");
+    (committed, status.attempts.len() - committed)
+}
+
+#[test]
+fn nothing_is_lost_and_every_compaction_is_heard_whatever_the_provider_does() {
+    let (mut committed, mut failed) = (0, 0);
+    for seed in 0..10 {
+        let failure = if seed % 3 == 0 { "abort" } else { "fallback" };
+        let (some, others) = storm(seed, failure);
+        committed += some;
+        failed += others;
+    }
+    assert!(committed >= 20, "{committed} compactions took effect");
+    assert!(failed >= 10, "{failed} attempts came to nothing");
+}
