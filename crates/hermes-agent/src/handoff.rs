@@ -396,3 +396,53 @@ impl Conversation {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hermes_core::ErrorClass;
+
+    use super::*;
+
+    fn place(class: ErrorClass, status: Option<u16>) -> PlaceFailure {
+        PlaceFailure {
+            provider: "mine".into(),
+            model: "small".into(),
+            class,
+            status,
+            message: "it did not go".to_owned(),
+            tries: 1,
+            retry_after: None,
+        }
+    }
+
+    #[test]
+    fn what_became_of_a_job_is_told_as_a_fault_of_the_writer() {
+        let fault = |error: &JobError| failed(error).fault;
+        let of = |class, status| fault(&JobError::Failed(vec![place(class, status)]));
+        for (found, wanted) in [
+            (fault(&JobError::NoCandidate(Vec::new())), WriterFault::NoCandidate),
+            (fault(&JobError::Disabled(TASK.to_owned())), WriterFault::NoCandidate),
+            (fault(&JobError::NotRecorded("held".to_owned())), WriterFault::Other),
+            (of(ErrorClass::Auth, Some(401)), WriterFault::Unauthorized),
+            (of(ErrorClass::Quota, Some(402)), WriterFault::PaymentRequired),
+            (of(ErrorClass::RateLimit, Some(429)), WriterFault::RateLimited),
+            (of(ErrorClass::Timeout, None), WriterFault::Timeout),
+            (of(ErrorClass::Disconnected, None), WriterFault::ConnectionLost),
+            (of(ErrorClass::Malformed, Some(200)), WriterFault::Empty),
+        ] {
+            assert_eq!(found, wanted);
+        }
+        let told = failed(&JobError::Failed(vec![place(ErrorClass::Auth, Some(401))]));
+        assert!(told.detail.contains("mine/small answered 401"), "{}", told.detail);
+    }
+
+    #[test]
+    fn a_dialogue_that_does_not_fit_a_window_keeps_its_beginning_and_its_end() {
+        let dialogue = format!("first {} last", "word ".repeat(20_000));
+        assert_eq!(fitted(&dialogue, None), dialogue);
+        assert_eq!(fitted(&dialogue, Some(1_000_000)), dialogue);
+        let cut = fitted(&dialogue, Some(8_000));
+        assert!(cut.starts_with("first ") && cut.ends_with(" last"), "{}", cut.len());
+        assert!(estimate_tokens(&cut) < 8_000, "{}", estimate_tokens(&cut));
+    }
+}
