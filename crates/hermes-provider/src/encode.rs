@@ -107,9 +107,23 @@ pub fn encode(
     writer.raw("}");
 
     let body = Bytes::from(writer.out);
-    let history = Digest::of(body.get(history_start..history_end).unwrap_or_default());
-    let digest = Digest::of(&body);
+    let (history, digest) = digests(&body, history_start..history_end);
     Encoded { body, ranges: writer.ranges, history, digest }
+}
+
+/// Digests of the history inside the body, and of the body.
+fn digests(body: &[u8], history: std::ops::Range<usize>) -> (Digest, Digest) {
+    /// From here on a second thread saves more than it costs.
+    const LARGE: usize = 1 << 20;
+    let history = body.get(history).unwrap_or_default();
+    if body.len() < LARGE {
+        return (Digest::of(history), Digest::of(body));
+    }
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| Digest::of(history));
+        let whole = Digest::of(body);
+        (beside.join().unwrap_or_else(|_| Digest::of(history)), whole)
+    })
 }
 
 /// A little more than the body will need, so that it is written without moving.

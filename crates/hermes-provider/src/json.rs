@@ -547,32 +547,45 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
 /// backslash and the characters below U+0020, the short forms where there are any. Escaping
 /// works character by character, so escaping pieces and joining them is escaping the whole.
 pub(crate) fn escape_into(out: &mut String, text: &str) {
+    /// Bytes that are looked at together: most have nothing to escape, and a compiler makes a few
+    /// instructions of the question whether that is so.
+    const STRIDE: usize = 32;
+    let needs = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     let mut run = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let short = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0c => "\\f",
-            0..0x20 => "",
-            _ => continue,
-        };
-        out.push_str(text.get(run..at).unwrap_or_default());
-        if short.is_empty() {
-            const HEX: [char; 16] =
-                ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    for (index, stride) in text.as_bytes().chunks(STRIDE).enumerate() {
+        if !stride.iter().fold(false, |any, byte| any | needs(*byte)) {
+            continue;
+        }
+        for (at, byte) in (index * STRIDE..).zip(stride) {
+            if needs(*byte) {
+                out.push_str(text.get(run..at).unwrap_or_default());
+                escape_byte(out, *byte);
+                run = at + 1;
+            }
+        }
+    }
+    out.push_str(text.get(run..).unwrap_or_default());
+}
+
+/// One of the characters that must be escaped.
+fn escape_byte(out: &mut String, byte: u8) {
+    const HEX: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    out.push_str(match byte {
+        b'"' => "\\\"",
+        b'\\' => "\\\\",
+        b'\n' => "\\n",
+        b'\r' => "\\r",
+        b'\t' => "\\t",
+        0x08 => "\\b",
+        0x0c => "\\f",
+        _ => {
             out.push_str("\\u00");
             out.push(HEX[usize::from(byte >> 4)]);
             out.push(HEX[usize::from(byte & 0xf)]);
-        } else {
-            out.push_str(short);
+            return;
         }
-        run = at + 1;
-    }
-    out.push_str(text.get(run..).unwrap_or_default());
+    });
 }
 
 /// Joins strings that arrive in fragments, where a surrogate pair may be split between two.
