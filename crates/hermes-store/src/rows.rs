@@ -220,6 +220,10 @@ fn load_parts(
         // A part without a row is left out; `check` reports it.
         if let Ok(at) = rows.binary_search_by_key(&owner, |row| row.seq) {
             let part = part_of(row, &rows[at])?;
+            if rows[at].parts.is_empty() {
+                // Most rows have one part; the usual room for four is most of a history's memory.
+                rows[at].parts.reserve_exact(1);
+            }
             rows[at].parts.push(part);
         }
     }
