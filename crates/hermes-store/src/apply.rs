@@ -686,3 +686,14 @@ pub(crate) fn create_session(tx: &Transaction<'_>, init: &SessionInit) -> Result
     }
     Ok(session_no)
 }
+
+/// Works out anew what follows from a session's rows and generations: flags and counters.
+pub(crate) fn renew_session(
+    tx: &Transaction<'_>,
+    session_no: i64,
+    session: &SessionId,
+) -> Result<(), StoreError> {
+    let mut applier = Applier::new(tx, session_no, session, Timestamp(0), Care::Lenient);
+    applier.view_changed = true;
+    applier.finish()
+}

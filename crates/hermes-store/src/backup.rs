@@ -232,7 +232,7 @@ impl Store {
                 .doing(DOING)?;
             let target = side.connection()?;
             let backup = Backup::new(&source, target).doing(DOING)?;
-            backup.run_to_completion(-1, Duration::from_millis(50), None).doing(DOING)?;
+            backup.run_to_completion(i32::MAX, Duration::from_millis(50), None).doing(DOING)?;
             drop(backup);
             side.forget_connection();
             side.connection().map(drop)

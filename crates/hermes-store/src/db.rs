@@ -3,10 +3,13 @@
 //! Invariant: a file that is not this project's is never opened for writing.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
+use crate::files;
+use crate::repair::with_suffix;
 use crate::{StoreError, StoreOptions, Unavailable};
 
 /// Marks a database as this project's ("HRMS").
@@ -116,14 +119,63 @@ pub(crate) enum ReaderState {
     Old(u32),
 }
 
-/// Opens the file for reading.
-pub(crate) fn open_reader(path: &Path, options: &StoreOptions) -> Result<ReaderState, StoreError> {
+/// Opens the file for reading. With `aside`, a file whose log cannot be read in place (its folder
+/// cannot be written) is read as it stands, or as a copy of file and log.
+pub(crate) fn open_reader(
+    path: &Path,
+    options: &StoreOptions,
+    aside: bool,
+) -> Result<ReaderState, StoreError> {
     if !path.exists() {
         return Ok(ReaderState::Absent);
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection =
-        Connection::open_with_flags(path, flags).doing("opening the store for reading")?;
+    let opened = Connection::open_with_flags(path, flags).doing("opening the store for reading");
+    match opened.and_then(|connection| prepare_reader(connection, path, options)) {
+        Err(StoreError::Unavailable {
+            why: Unavailable::CannotOpen | Unavailable::ReadOnly,
+            ..
+        }) if aside => prepare_reader(open_aside(path)?, path, options),
+        other => other,
+    }
+}
+
+/// The file by itself if nothing waits in its log, else a copy of both.
+fn open_aside(path: &Path) -> Result<Connection, StoreError> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    const DOING: &str = "reading a store whose folder cannot be written";
+    let log = with_suffix(path, "-wal");
+    if !log.metadata().is_ok_and(|meta| meta.len() > 0) {
+        let name = path.display().to_string();
+        let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        return Connection::open_with_flags(format!("file:{name}?immutable=1"), flags).doing(DOING);
+    }
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("hermes-read-{}-{count}", std::process::id()));
+    files::private_dir(&folder)?;
+    let copied = (|| {
+        for (from, name) in [(path, "state.db"), (log.as_path(), "state.db-wal")] {
+            std::fs::copy(from, folder.join(name)).map_err(files::io_at(from))?;
+        }
+        let connection = Connection::open(folder.join("state.db")).doing(DOING)?;
+        // Reading once opens the log too; from then on the names are not needed.
+        connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+            .doing(DOING)?;
+        Ok(connection)
+    })();
+    if let Err(error) = std::fs::remove_dir_all(&folder) {
+        tracing::debug!(%error, "a copy that was read stays in the folder of temporary files");
+    }
+    copied
+}
+
+fn prepare_reader(
+    connection: Connection,
+    path: &Path,
+    options: &StoreOptions,
+) -> Result<ReaderState, StoreError> {
     connection.busy_timeout(options.busy_timeout).doing("setting the wait")?;
     let found = recognise(&connection, path)?;
     connection

@@ -227,6 +227,12 @@ pub enum Unavailable {
     /// The file is damaged.
     #[error("the file is damaged")]
     Damaged,
+    /// The file was deleted while it was in use. It was put back from what this process had open.
+    #[error("its file was deleted while in use, and put back from what this process had open")]
+    Deleted,
+    /// Another file is in its place. What this process had open was saved beside it.
+    #[error("another file was put in its place; what was there is saved beside it as *.rescued-*")]
+    Replaced,
 }
 
 impl Unavailable {
@@ -238,6 +244,10 @@ impl Unavailable {
             Self::ReadOnly | Self::CannotOpen => "check the permissions of the home folder",
             Self::Io => "check the disk",
             Self::Damaged => "run `hermes sessions check`",
+            Self::Deleted => "look for the program that removes files of the home",
+            Self::Replaced => {
+                "end every hermes, then choose the right file (hermes sessions restore FILE)"
+            }
         }
     }
 

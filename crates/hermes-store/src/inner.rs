@@ -52,14 +52,15 @@ impl Inner {
             worker: Mutex::default(),
             lock: Mutex::default(),
         };
-        let mut reader = db::open_reader(&inner.paths.db, &inner.options);
+        let mut reader =
+            db::open_reader(&inner.paths.db, &inner.options, mode == OpenMode::ReadOnly);
         if mode == OpenMode::ReadWrite
             && let Err(StoreError::Unavailable { why: crate::Unavailable::ReadOnly, .. }) = &reader
             && db::may_be_rolled_back(&inner.paths.db)
         {
             // A process was killed while it made the file: only a writer can take that back.
             inner.write(|side| side.connection().map(drop))?;
-            reader = db::open_reader(&inner.paths.db, &inner.options);
+            reader = db::open_reader(&inner.paths.db, &inner.options, mode == OpenMode::ReadOnly);
         }
         match reader? {
             ReaderState::Ready(connection) => locked(&inner.readers).push(connection),
@@ -192,7 +193,11 @@ impl Inner {
         let pooled = locked(&self.readers).pop();
         let connection = match pooled {
             Some(connection) => connection,
-            None => match db::open_reader(&self.paths.db, &self.options)? {
+            None => match db::open_reader(
+                &self.paths.db,
+                &self.options,
+                self.mode == OpenMode::ReadOnly,
+            )? {
                 ReaderState::Ready(connection) => connection,
                 ReaderState::Absent => return Ok(None),
                 ReaderState::Old(found) => {

@@ -182,6 +182,21 @@ pub(crate) fn check_free(
     Ok(lease.epoch)
 }
 
+/// A live process other than this one that has the store open for holding sessions.
+pub(crate) fn other_process(folder: &Path) -> Option<String> {
+    let own = format!("{:x}-", std::process::id());
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let name = entry.file_name();
+        let token = name.to_str().and_then(|name| name.strip_prefix("holder-"));
+        let Some(token) = token.and_then(|rest| rest.strip_suffix(".lock")) else { continue };
+        if !token.starts_with(&own) && life(folder, token) == Life::Alive {
+            let who = std::fs::read_to_string(entry.path()).unwrap_or_default();
+            return Some(format!("process {}", who.trim()));
+        }
+    }
+    None
+}
+
 /// A session that somebody holds, if there is one.
 pub(crate) fn any_held(
     connection: &Connection,

@@ -37,6 +37,7 @@ mod messages;
 mod outbox;
 mod read;
 mod record;
+mod repair;
 mod rows;
 mod scrub;
 mod search;
@@ -57,6 +58,7 @@ pub use files::SessionFiles;
 pub use find::{Carrier, Frame, GenerationHit, RowHit, RowHits, TextHit};
 pub use import::{FactValue, ImportOutcome, ImportedSession};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
+pub use repair::{RepairReport, repair};
 pub use search::{
     BrowseAnswer, BrowseEntry, ReadAnswer, ScrollAnswer, SearchAnswer, SearchRequest, SearchResult,
     SearchSort, SessionMeta, ShownMessage, parse_when,

@@ -3,14 +3,16 @@
 //! Started on first need, ended when the store is dropped. Callers wait for the answer to their
 //! job, so the queue is short by nature; its bound is a guard.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use crate::backup;
 use crate::db::{self, Doing as _};
+use crate::repair::with_suffix;
 use crate::{StoreError, StoreOptions, Unavailable};
 
 /// Jobs that may wait.
@@ -23,9 +25,89 @@ pub(crate) struct WriteSide {
     path: PathBuf,
     options: StoreOptions,
     connection: Option<Connection>,
+    /// The files that the connection was opened on.
+    identity: Option<Identity>,
+    /// What was open is saved already.
+    rescued: bool,
+}
+
+/// Which files stand under the names of the store and its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    store: Option<(u64, u64)>,
+    log: Option<(u64, u64)>,
+}
+
+impl Identity {
+    fn of(path: &Path) -> Self {
+        Self { store: number_of(path), log: number_of(&with_suffix(path, "-wal")) }
+    }
+}
+
+/// Device and number of a file; None if it is not there. Looking does not open it: closing a file
+/// would drop the locks that SQLite holds on it.
+#[cfg(unix)]
+fn number_of(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// Elsewhere an open file can be neither deleted nor replaced.
+#[cfg(not(unix))]
+fn number_of(_: &Path) -> Option<(u64, u64)> {
+    None
 }
 
 impl WriteSide {
+    /// Notices that the store's file or its log is gone or another one, before anything is written
+    /// to what nobody else sees.
+    fn guard(&mut self) -> Result<(), StoreError> {
+        let Some(connection) = &self.connection else { return Ok(()) };
+        let now = Identity::of(&self.path);
+        let Some(then) = self.identity else {
+            self.identity = Some(now);
+            return Ok(());
+        };
+        let fault =
+            |why: Unavailable| StoreError::Unavailable { doing: "looking at the file", why };
+        if then.store == now.store {
+            if then.log.is_none() || then.log == now.log {
+                self.identity = Some(now);
+                return Ok(());
+            }
+            // The log was unlinked: what is in it goes into the file while it can still be read.
+            tracing::error!(path = %self.path.display(), "the store's log was removed while in use");
+            let folded: Result<i64, _> =
+                connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(0));
+            tracing::info!(?folded, "what was in the log is in the file");
+            self.forget_connection();
+            return Err(fault(Unavailable::Deleted));
+        }
+        if now.store.is_none() {
+            let back = with_suffix(&self.path, ".restoring");
+            crate::files::remove(&back).map_err(crate::files::io_at(&back))?;
+            backup::copy(connection, &back)?;
+            // Links do not replace: a file that somebody else made meanwhile stays.
+            let put = std::fs::hard_link(&back, &self.path);
+            crate::files::remove(&back).map_err(crate::files::io_at(&back))?;
+            self.forget_connection();
+            put.map_err(crate::files::io_at(&self.path))?;
+            tracing::error!(path = %self.path.display(), "the store was deleted and is put back");
+            return Err(fault(Unavailable::Deleted));
+        }
+        if !self.rescued {
+            let aside = (0_u32..1000)
+                .map(|n| with_suffix(&self.path, &format!(".rescued-{n}")))
+                .find(|path| !path.exists());
+            if let Some(aside) = aside {
+                backup::copy(connection, &aside)?;
+                tracing::error!(path = %aside.display(), "the store was replaced; what was open is saved");
+            }
+            self.rescued = true;
+        }
+        Err(fault(Unavailable::Replaced))
+    }
+
     /// The connection, opened on first need.
     pub(crate) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
         match &mut self.connection {
@@ -37,6 +119,7 @@ impl WriteSide {
     /// Closes the connection; the next job opens another.
     pub(crate) fn forget_connection(&mut self) {
         self.connection = None;
+        self.identity = None;
     }
 
     /// Runs `work` in one transaction that waits at most `wait` for the write lock.
@@ -52,7 +135,7 @@ impl WriteSide {
         }) = outcome
         {
             // The next try starts from a fresh handle: the cause may be gone by then.
-            self.connection = None;
+            self.forget_connection();
         }
         outcome
     }
@@ -65,13 +148,14 @@ impl WriteSide {
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         const DOING: &str = "setting how commits are synced";
+        self.guard()?;
         self.connection()?.execute_batch("PRAGMA synchronous = NORMAL").doing(DOING)?;
         let outcome = self.transaction(wait, work);
         if let Some(connection) = &self.connection
             && let Err(error) = connection.execute_batch("PRAGMA synchronous = FULL").doing(DOING)
         {
             // Never go on with commits that are not synced.
-            self.connection = None;
+            self.forget_connection();
             return Err(error);
         }
         outcome
@@ -82,6 +166,7 @@ impl WriteSide {
         wait: Duration,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.guard()?;
         let mut options = self.options;
         options.busy_timeout = wait;
         let connection = match &mut self.connection {
@@ -108,7 +193,8 @@ impl Worker {
     /// Starts the thread; the connection is opened by its first job.
     pub(crate) fn start(path: PathBuf, options: StoreOptions) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::sync_channel::<Job>(QUEUE);
-        let mut side = WriteSide { path, options, connection: None };
+        let mut side =
+            WriteSide { path, options, connection: None, identity: None, rescued: false };
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {

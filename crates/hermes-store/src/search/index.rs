@@ -192,13 +192,14 @@ pub(crate) fn remove_session(connection: &Connection, session_no: i64) -> Result
 }
 
 /// Makes both indexes anew from the rows.
-#[expect(dead_code, reason = "used by repair")]
 pub(crate) fn rebuild(connection: &Connection) -> Result<(), StoreError> {
     for index in Index::BOTH {
         let table = index.table();
-        connection
-            .execute_batch(&format!("INSERT INTO {table}({table}) VALUES ('delete-all');"))
+        // Not emptied but made again: a damaged one may not even be read.
+        let sql: String = connection
+            .query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))
             .doing(DOING)?;
+        connection.execute_batch(&format!("DROP TABLE {table}; {sql};")).doing(DOING)?;
     }
     fill(connection)
 }

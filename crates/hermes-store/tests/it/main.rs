@@ -13,6 +13,7 @@ mod concurrency;
 mod delete;
 mod delete_paths;
 mod draft;
+mod durability;
 mod export;
 mod find;
 mod first_start;

@@ -1,0 +1,282 @@
+//! What happens to the file from outside: taken away, replaced, damaged, full.
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::sync::Arc;
+
+use hermes_core::{Env, Role};
+use hermes_store::{
+    Committed, OpenMode, Record, SearchRequest, Store, StoreError, Unavailable, repair,
+};
+
+use crate::support::*;
+
+fn row_record(writer: &mut hermes_store::SessionWriter, text: &str) -> Record {
+    let seq = writer.next_seq();
+    Record::Row(row(seq, Role::User, text))
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_deleted_under_a_running_process_is_put_back_and_nothing_is_lost() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    say(&mut writer, Role::User, "before");
+    for suffix in ["", "-wal", "-shm"] {
+        let _gone = fs::remove_file(format!("{}{suffix}", home.paths().db.display()));
+    }
+    let record = row_record(&mut writer, "while gone");
+    let committed = writer.commit(vec![record]).unwrap();
+    assert!(
+        matches!(committed, Committed::Spooled { why: Unavailable::Deleted, first: true, .. }),
+        "{committed:?}"
+    );
+    say(&mut writer, Role::User, "after");
+    writer.release().unwrap();
+    store.close();
+    let store = home.store();
+    assert_eq!(texts(&store, &id("a")), ["before", "while gone", "after"]);
+    assert_sound(&store);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_removed_under_a_running_process_loses_nothing() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    say(&mut writer, Role::User, "before");
+    say(&mut writer, Role::User, "more");
+    fs::remove_file(format!("{}-wal", home.paths().db.display())).unwrap();
+    let record = row_record(&mut writer, "while gone");
+    let _where = writer.commit(vec![record]).unwrap();
+    let record = row_record(&mut writer, "after");
+    let _where = writer.commit(vec![record]).unwrap();
+    drop(writer);
+    store.close();
+    let store = home.store();
+    store.recover_all().unwrap();
+    assert_eq!(texts(&store, &id("a")), ["before", "more", "while gone", "after"]);
+    assert_sound(&store);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_replaced_under_a_running_process_is_never_written_and_the_old_one_is_saved() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    say(&mut writer, Role::User, "mine");
+    let other = Home::new();
+    let their_store = other.store();
+    drop(create(&their_store, "theirs"));
+    their_store.close();
+    for suffix in ["-wal", "-shm"] {
+        let _gone = fs::remove_file(format!("{}{suffix}", home.paths().db.display()));
+    }
+    let incoming = home.dir.path().join("incoming");
+    fs::copy(other.paths().db, &incoming).unwrap();
+    fs::rename(&incoming, home.paths().db).unwrap();
+    let theirs = fs::read(home.paths().db).unwrap();
+    for n in 0..3 {
+        let record = row_record(&mut writer, &format!("turn {n}"));
+        let committed = writer.commit(vec![record]).unwrap();
+        let expected = n == 0;
+        assert!(
+            matches!(committed, Committed::Spooled { why: Unavailable::Replaced, first, .. } if first == expected),
+            "{committed:?}"
+        );
+    }
+    assert_eq!(fs::read(home.paths().db).unwrap(), theirs, "the other file is not touched");
+    drop(writer);
+    drop(store);
+    let saved = home.dir.path().join("state.db.rescued-0");
+    let connection = rusqlite::Connection::open(saved).unwrap();
+    let rows: i64 = connection.query_row("SELECT count(*) FROM row", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 1, "what was open is saved");
+    assert_eq!(files(&home.paths().spool_dir, "spool"), 1, "and the turns are in the side file");
+}
+
+fn filled(home: &Home) {
+    let store = home.store();
+    for name in ["a", "b", "c", "d"] {
+        let mut writer = create(&store, name);
+        for n in 0..60 {
+            let seq = writer.next_seq();
+            let text = format!("{name} line {n} {}", "word ".repeat(60));
+            let _c = writer.commit(vec![Record::Row(row(seq, Role::User, &text))]).unwrap();
+        }
+        writer.release().unwrap();
+    }
+    store.optimize().unwrap();
+    store.close();
+}
+
+/// Writes rubbish over the pages in which a text stands.
+fn damage(home: &Home, needle: &str) {
+    let path = home.paths().db;
+    let mut file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).unwrap();
+    let at = bytes.windows(needle.len()).position(|window| window == needle.as_bytes()).unwrap();
+    file.seek(SeekFrom::Start((at / 4096 * 4096) as u64)).unwrap();
+    file.write_all(&[0xa5; 4096]).unwrap();
+}
+
+#[test]
+fn a_damaged_page_costs_what_was_on_it_and_the_original_is_kept() {
+    let home = Home::new();
+    filled(&home);
+    damage(&home, "b line 20 ");
+    let damaged = fs::read(home.paths().db).unwrap();
+    assert!(
+        !home
+            .store()
+            .check()
+            .map_or(vec![String::new()], |found| {
+                found.into_iter().map(|finding| finding.what).collect()
+            })
+            .is_empty()
+    );
+    let env: Arc<dyn Env> = home.env.clone();
+    let report = repair(&home.paths(), &env).unwrap();
+    assert_eq!(report.left, [], "{report:?}");
+    assert!(!report.index_only && !report.found.is_empty());
+    assert_eq!(fs::read(report.kept.unwrap()).unwrap(), damaged, "the original is as it was");
+    let store = home.store();
+    for name in ["a", "c", "d"] {
+        assert_eq!(store.history(&id(name)).unwrap().rows.len(), 60, "{name}");
+        assert_eq!(texts(&store, &id(name))[59], format!("{name} line 59 {}", "word ".repeat(60)));
+    }
+    let kept = texts(&store, &id("b")).iter().filter(|text| !text.is_empty()).count();
+    assert!((40..60).contains(&kept), "{kept} of 60 are left");
+    let mut writer = store.open_session(&id("b")).unwrap();
+    say(&mut writer, Role::User, "goes on");
+    assert_sound(&store);
+    let again = repair(&home.paths(), &env);
+    assert!(again.is_ok_and(|report| report.found.is_empty()), "nothing is left to repair");
+}
+
+#[test]
+fn a_damaged_search_index_is_made_anew_in_place() {
+    let home = Home::new();
+    filled(&home);
+    home.raw().execute_batch("DELETE FROM talk_index_data WHERE id > 10;").unwrap();
+    let env: Arc<dyn Env> = home.env.clone();
+    let report = repair(&home.paths(), &env).unwrap();
+    assert!(report.index_only && report.kept.is_none(), "{report:?}");
+    let store = home.store();
+    assert_eq!(
+        store.search(&SearchRequest::new("\"c line 20\"")).unwrap().results[0].session_id,
+        "c"
+    );
+    assert_sound(&store);
+}
+
+#[test]
+fn a_store_of_which_nothing_can_be_read_is_left_as_it_is() {
+    let home = Home::new();
+    filled(&home);
+    let mut bytes = fs::read(home.paths().db).unwrap();
+    bytes[100..4096].fill(0xa5);
+    fs::write(home.paths().db, &bytes).unwrap();
+    let env: Arc<dyn Env> = home.env.clone();
+    let error = repair(&home.paths(), &env).unwrap_err();
+    assert!(error.to_string().contains("hint:"), "{error}");
+    assert_eq!(fs::read(home.paths().db).unwrap(), bytes);
+    assert!(!home.dir.path().join("state.repairing").exists());
+}
+
+#[test]
+fn a_backup_is_restored_without_what_was_deleted_since() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    let backup = store.backup(None).unwrap();
+    store
+        .delete_session(hermes_store::DeleteRequest::new(
+            vec![id("a")],
+            hermes_core::DeleteReason::Delete,
+        ))
+        .unwrap();
+    let mut writer = store.open_session(&id("b")).unwrap();
+    say(&mut writer, Role::User, "after the backup");
+    let busy = store.restore(&backup);
+    assert!(matches!(busy, Err(StoreError::Refused { .. })), "in use");
+    writer.release().unwrap();
+    let former = store.restore(&backup).unwrap().unwrap();
+    assert!(former.exists());
+    assert_eq!(store.history(&id("b")).unwrap().rows.len(), 60);
+    assert!(store.session(&id("a")).unwrap().is_none(), "what was deleted stays deleted");
+    assert_eq!(store.history(&id("c")).unwrap().rows.len(), 60);
+    assert_sound(&store);
+    fs::write(home.dir.path().join("bad.db"), vec![7; 8192]).unwrap();
+    assert!(store.restore(&home.dir.path().join("bad.db")).is_err());
+    assert_eq!(store.history(&id("b")).unwrap().rows.len(), 60);
+}
+
+#[test]
+fn with_derived_removes_copies_in_backups_too() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    let backup = store.backup(None).unwrap();
+    let mut request =
+        hermes_store::DeleteRequest::new(vec![id("a")], hermes_core::DeleteReason::Delete);
+    request.dry_run = true;
+    let plan = store.delete_session(request.clone()).unwrap();
+    assert_eq!(plan.remaining[0].kind, "backup");
+    request.dry_run = false;
+    request.with_derived = true;
+    assert_eq!(store.delete_session(request).unwrap().remaining, []);
+    let bytes = fs::read(&backup).unwrap();
+    let has = |needle: &[u8]| bytes.windows(needle.len()).any(|window| window == needle);
+    assert!(!has(b"a line 20 ") && has(b"b line 20 "));
+}
+
+#[test]
+fn a_thousand_turns_into_a_full_store_lose_nothing_that_was_acknowledged() {
+    let home = Home {
+        options: hermes_store::StoreOptions { max_page_count: Some(120), ..Home::new().options },
+        ..Home::new()
+    };
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    let mut acknowledged = 0;
+    let mut spooled = 0;
+    for n in 0..1000 {
+        let record = row_record(&mut writer, &format!("turn {n} {}", "x".repeat(300)));
+        match writer.commit(vec![record]) {
+            Ok(Committed::Database) => acknowledged += 1,
+            Ok(Committed::Spooled { .. }) => {
+                acknowledged += 1;
+                spooled += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(spooled > 0, "the store was full at some point");
+    drop(writer);
+    store.close();
+    let roomy = Home { options: Home::new().options, ..home };
+    let store = roomy.store();
+    store.recover_all().unwrap();
+    let found = texts(&store, &id("a"));
+    assert_eq!(found.len(), acknowledged);
+    assert!(found.iter().enumerate().all(|(n, text)| text.starts_with(&format!("turn {n} "))));
+    assert_sound(&store);
+}
+
+#[test]
+fn a_store_opened_for_reading_is_not_written() {
+    let home = Home::new();
+    filled(&home);
+    let before = fs::read(home.paths().db).unwrap();
+    let env: Arc<dyn Env> = home.env.clone();
+    let store = Store::open(home.paths(), env, OpenMode::ReadOnly).unwrap();
+    assert_eq!(store.search(&SearchRequest::new("\"c line 20\"")).unwrap().count, 1);
+    assert!(matches!(store.optimize(), Err(StoreError::ReadOnly)));
+    store.close();
+    assert_eq!(fs::read(home.paths().db).unwrap(), before);
+}
