@@ -207,8 +207,7 @@ impl App {
         let env = Arc::new(SystemEnv::new(&config.config.timezone));
         let (home, vars) = (self.home.clone(), Arc::new(self.vars.clone()));
         let redactor = config.redactor();
-        let mut services =
-            Services::new(home, Arc::new(config.config), store, env, vars, &chain)?;
+        let mut services = Services::new(home, Arc::new(config.config), store, env, vars, &chain)?;
         services.variables = config.vars;
         services.redactor = redactor;
         Ok(services)

@@ -170,6 +170,17 @@ pub enum Sessions {
         #[arg(long)]
         json: bool,
     },
+    /// Shorten what the next request of a session holds; every message stays stored.
+    Compress(Compress),
+    /// List what was compacted in a session, and what was tried and came to nothing.
+    Compactions {
+        /// Id, unique prefix, title, or "latest".
+        #[arg(default_value = "latest")]
+        session: String,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// Write a session as data.
     Export {
         /// Id, unique prefix, title, or "latest".
@@ -194,6 +205,26 @@ pub enum Sessions {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// A session to compact.
+#[derive(Debug, Args)]
+pub struct Compress {
+    /// Id, unique prefix, title, or "latest".
+    #[arg(default_value = "latest")]
+    pub session: String,
+    /// Keep the newest N exchanges exactly as they are.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(usize))]
+    pub here: Option<usize>,
+    /// What is to be kept above all.
+    #[arg(long, value_name = "TEXT")]
+    pub focus: Option<String>,
+    /// Show what it would do and cost.
+    #[arg(long, conflicts_with = "undo")]
+    pub preview: bool,
+    /// Take the newest compaction back.
+    #[arg(long, conflicts_with_all = ["here", "focus"])]
+    pub undo: bool,
 }
 
 /// The form of an export.
@@ -290,6 +321,15 @@ pub enum AboutContext {
         /// Id, unique prefix, title, or "latest".
         session: Option<String>,
         /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The history as it is stored, active, compacted, live and sent, side by side.
+    Views {
+        /// Id, unique prefix, title, or "latest".
+        #[arg(default_value = "latest")]
+        session: String,
+        /// Print one JSON object.
         #[arg(long)]
         json: bool,
     },
@@ -457,6 +497,24 @@ pub enum Lab {
     /// Run an experiment in a profile and repository of its own and write its receipt.
     #[command(subcommand)]
     Run(Experiment),
+    /// Measure how much of a conversation can still be known after compaction.
+    Recall {
+        /// Seeds to run.
+        #[arg(long, default_value_t = 20)]
+        seeds: u64,
+        /// Messages of a conversation; several with commas.
+        #[arg(long, value_delimiter = ',', default_values_t = [200, 1000, 5000, 20000])]
+        messages: Vec<usize>,
+        /// Compactions of a conversation; several with commas.
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 5, 20, 40])]
+        compactions: Vec<u32>,
+        /// Folder for recall.md, recall.json and recall.svg.
+        #[arg(long, value_name = "DIR", default_value = "hermes-lab")]
+        out: PathBuf,
+        /// Print the figures as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Compare two receipts; "published" stands for the published findings.
     Compare {
         /// The first receipt.
@@ -472,6 +530,15 @@ pub enum Lab {
 /// Experiments that there are.
 #[derive(Debug, Subcommand)]
 pub enum Experiment {
+    /// What compaction refreshes, keeps and says: 28 rows, a skill, a summary that fails.
+    Compaction {
+        /// Folder for compaction.json and compaction.md.
+        #[arg(long, value_name = "DIR", default_value = "hermes-lab")]
+        out: PathBuf,
+        /// Print the receipt as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// When each source reaches the model: 16 turns in two sessions.
     Context {
         /// Base URL of an OpenAI-compatible server; the rehearsal provider without one.

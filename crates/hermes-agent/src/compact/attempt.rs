@@ -190,6 +190,7 @@ impl Conversation {
         written: Written,
         sink: &dyn EventSink,
     ) -> Result<Log, AgentError> {
+        let Written { summaries, model, failure } = written;
         // Memory and profile are read again; nothing else is (mission A3).
         let built = self.fresh(services, &self.tools, &["memory".to_owned(), "user".to_owned()]);
         let snapshot = if built.snapshot.digest == self.snapshot.digest {
@@ -207,7 +208,7 @@ impl Conversation {
         let input = CommitInput {
             session: id,
             plan,
-            summaries: &written.summaries,
+            summaries: &summaries,
             rows,
             generations,
             head,
@@ -216,7 +217,7 @@ impl Conversation {
             compactions: *compactions,
             asked_at: ask.asked_at,
             now,
-            model: written.model.as_deref(),
+            model: model.as_deref(),
             hold_on: HOLD_ON.min(ask.sizes.threshold / 8),
         };
         let mut commit = match build(&input, &mut || writer.next_seq()) {
@@ -232,7 +233,7 @@ impl Conversation {
         let memory = &mut self.compaction.kept.memory;
         let after = commit.log.after.unwrap_or(plan.after);
         let saved = ask.before.count.saturating_sub(after.count);
-        match &written.failure {
+        match &failure {
             Some(failure) => memory.committed_fallback(
                 &failure.why,
                 failure.class,

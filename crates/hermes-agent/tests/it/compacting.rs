@@ -299,7 +299,7 @@ fn b001_a_summary_that_fails_leaves_everything_and_the_turn_goes_on() {
 
 #[test]
 fn b002_a_summary_cut_half_way_is_never_a_summary() {
-    let cut = r##"[{"kind":"summary","headers":{"content-type":"text/event-stream"},"body":"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half of it\"}}]}\n\n","then":"close","repeat":50}]"##;
+    let cut = r#"[{"kind":"summary","headers":{"content-type":"text/event-stream"},"body":"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half of it\"}}]}\n\n","then":"close","repeat":50}]"#;
     let own = server(cut);
     let bench = bench(None, 32_000, &helper(&own, ""));
     let services = bench.services();

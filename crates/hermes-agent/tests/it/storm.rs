@@ -74,7 +74,7 @@ fn strict(body: &[u8]) {
         if role == "tool" {
             let id = message["tool_call_id"].as_str().unwrap();
             let at = open.iter().position(|open| open == id);
-            open.remove(at.expect("a result follows its call"));
+            open.remove(at.unwrap());
         } else {
             assert!(open.is_empty(), "calls without results: {open:?}");
             assert!(role == "system" || role != before, "{role} after {before}");
@@ -99,7 +99,7 @@ fn nothing_is_lost(
     }
     let history = services.store.history(conversation.id()).unwrap();
     for (seq, row) in known.iter() {
-        let now = history.rows.iter().find(|it| it.seq.0 == *seq).expect("no row disappears");
+        let now = history.rows.iter().find(|it| it.seq.0 == *seq).unwrap();
         for part in &row.parts {
             assert!(now.parts.contains(part), "part {} of row {seq} is as it was", part.seq);
         }

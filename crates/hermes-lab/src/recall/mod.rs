@@ -188,13 +188,12 @@ fn measure(score: &mut Score, planted: &Planted, held: &Held, searched: Option<&
     for (number, fact) in planted.facts.iter().enumerate() {
         let kept = holds(&held.text, fact);
         score.kept.count(kept);
-        match score.by_kind.iter_mut().find(|(kind, _)| *kind == fact.kind) {
-            Some((_, share)) => share.count(kept),
-            None => {
-                let mut share = Share::default();
-                share.count(kept);
-                score.by_kind.push((fact.kind, share));
-            }
+        if let Some((_, share)) = score.by_kind.iter_mut().find(|(kind, _)| *kind == fact.kind) {
+            share.count(kept);
+        } else {
+            let mut share = Share::default();
+            share.count(kept);
+            score.by_kind.push((fact.kind, share));
         }
         if let Some(searched) = searched {
             let found = searched.get(number).copied().unwrap_or(false);

@@ -104,8 +104,8 @@ pub fn ours(rows: &[Row], times: u32) -> Result<Held, LabError> {
         apply(&commit, &mut known, &mut generations);
         compactions += 1;
     }
-    let head = generations.last().map(|it| it.n).unwrap_or_default();
-    let view = fold_view(&known, &generations, head, Seq(last)).map_err(LabError::History)?;
+    let newest = generations.last().map(|it| it.n).unwrap_or_default();
+    let view = fold_view(&known, &generations, newest, Seq(last)).map_err(LabError::History)?;
     let mut held = Held { tokens: view_tokens(&view), compactions, ..Held::default() };
     let mut shown = std::collections::HashSet::new();
     for row in view.rows.iter().map(|shown| &shown.row) {

@@ -16,7 +16,7 @@ use similar::{ChangeTag, TextDiff};
 pub use self::print::print;
 use crate::app::App;
 use crate::cli::{AboutContext, Context};
-use crate::commands::chat;
+use crate::commands::{chat, compactions};
 use crate::exit::Exit;
 use crate::out;
 
@@ -31,6 +31,9 @@ pub fn run(app: &App, flags: &Context) -> anyhow::Result<Exit> {
             let (services, conversation) = look(app, session.as_deref())?;
             let states = inspect::sources(&services, &conversation)?;
             if *json { out::json(&states)? } else { print_sources(&states)? }
+        }
+        Some(AboutContext::Views { session, json }) => {
+            return compactions::views(app, session, *json);
         }
         Some(AboutContext::Why { name, session, json }) => {
             let (services, conversation) = look(app, session.as_deref())?;
@@ -60,7 +63,12 @@ fn request(app: &App, flags: &Context) -> anyhow::Result<()> {
         let info = app.session(&store, session.unwrap_or("latest"))?;
         report(app, &store, &info)?
     };
-    if flags.json { out::json(&report) } else { print(&report, all) }
+    if flags.json {
+        return out::json(&report);
+    }
+    print(&report, all)?;
+    // What stands in the way of compaction stays visible here.
+    compactions::print_trouble(&app.reader()?, report.session.as_str())
 }
 
 /// Describes the last request of a session, with the window of its model where it is known.

@@ -18,6 +18,7 @@ use hermes_tools::{BuiltinTools, DenyAll, ToolContext};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::compactions;
 use crate::commands::handoff;
 use crate::exit::Exit;
 use crate::hint;
@@ -280,6 +281,14 @@ fn host_and_port(url: &str) -> Option<(String, u16)> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
+/// Sessions whose newest compaction came to nothing.
+fn failing_compactions(app: &App, store: &Store, report: &mut Report) {
+    for (session, what) in compactions::failing(app, store).unwrap_or_default() {
+        let hint = "/compress in that session tries again; `hermes sessions compactions` lists all";
+        report.add("compact", Status::Warn, format!("session {session}: {what}; hint: {hint}"));
+    }
+}
+
 fn store(app: &App, report: &mut Report) {
     let path = app.home.store_path();
     if !path.exists() {
@@ -298,6 +307,7 @@ fn store(app: &App, report: &mut Report) {
             return;
         }
     };
+    failing_compactions(app, &store, report);
     match store.check() {
         Ok(findings) if findings.is_empty() => {
             let sessions = store.sessions(&SessionFilter {

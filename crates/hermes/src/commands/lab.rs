@@ -3,7 +3,11 @@
 
 use std::path::Path;
 
-use hermes_lab::{Comparison, Receipt, Target, compare, published_receipt, run_context};
+use anyhow::Context as _;
+use hermes_lab::recall::{RecallInput, run_recall, svg};
+use hermes_lab::{
+    Comparison, Receipt, Target, compare, published_receipt, run_compaction, run_context,
+};
 
 use crate::cli::{Experiment, Lab, Talk};
 use crate::exit::{Exit, Failure};
@@ -35,6 +39,32 @@ pub fn run(talk: Talk, command: Lab) -> anyhow::Result<Exit> {
                 out::raw(receipt.to_markdown())?;
             }
             out::note(format!("written: {}/receipt.json and receipt.md", out.display()));
+        }
+        Lab::Run(Experiment::Compaction { out: folder, json }) => {
+            let receipt = run_compaction()?;
+            let page = receipt.to_markdown();
+            write(&folder, "compaction.json", &serde_json::to_string_pretty(&receipt)?)?;
+            write(&folder, "compaction.md", &page)?;
+            if json {
+                out::json(&receipt)?;
+            } else {
+                out::raw(page)?;
+            }
+            out::note(format!("written: {}/compaction.json and compaction.md", folder.display()));
+        }
+        Lab::Recall { seeds, messages, compactions, out: folder, json } => {
+            let input = RecallInput { seeds: 0..seeds, sizes: messages, compactions };
+            let report = run_recall(&input)?;
+            let page = report.to_markdown();
+            write(&folder, "recall.json", &serde_json::to_string_pretty(&report)?)?;
+            write(&folder, "recall.md", &page)?;
+            write(&folder, "recall.svg", &svg(&report))?;
+            if json {
+                out::json(&report)?;
+            } else {
+                out::raw(page)?;
+            }
+            out::note(format!("written: {}/recall.md, .json and .svg", folder.display()));
         }
         Lab::Compare { a, b, json } => {
             let comparison = compare(&receipt(&a)?, &receipt(&b)?);
@@ -68,4 +98,12 @@ fn print(comparison: &Comparison) -> anyhow::Result<()> {
         rows.push(vec![name.clone(), a.clone(), b.clone()]);
     }
     out::table(&["what differs", "a", "b"], rows, "verdicts, facts and figures are the same")
+}
+
+/// Writes one file of an experiment.
+fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = folder.join(name);
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&path, text))
+        .with_context(|| format!("{} cannot be written", path.display()))
 }

@@ -1,6 +1,7 @@
 //! One module per command; this one only chooses.
 
 pub mod chat;
+pub mod compactions;
 mod config;
 pub mod context;
 mod doctor;

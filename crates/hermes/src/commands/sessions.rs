@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::cli::{Format, Sessions};
-use crate::commands::handoff;
+use crate::commands::{compactions, handoff};
 use crate::exit::{Exit, Failure};
 use crate::out::{self, Paint, ellipsis};
 
@@ -21,6 +21,8 @@ pub fn run(app: &App, command: Sessions) -> anyhow::Result<Exit> {
     match command {
         Sessions::List { limit, here, json } => list(app, limit, here, json),
         Sessions::Show { session, json } => show(app, &session, json),
+        Sessions::Compress(flags) => compactions::compress(app, &flags),
+        Sessions::Compactions { session, json } => compactions::list(app, &session, json),
         Sessions::Export { session_id, format: Format::Jsonl, output } => {
             export(app, &session_id, &output)
         }

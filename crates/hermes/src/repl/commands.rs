@@ -7,7 +7,7 @@ use hermes_core::{AttemptOutcome, Usage};
 use hermes_store::{RequestFilter, SessionFilter, SessionInfo, Store, TitleSource};
 
 use super::Repl;
-use crate::commands::{context, skills as skill_files, trace};
+use crate::commands::{compactions, context, skills as skill_files, trace};
 use crate::out::{self, Paint, ellipsis};
 
 /// One command.
@@ -116,6 +116,26 @@ pub const TABLE: &[Command] = &[
             ("why", "why a file, source or skill is in or out"),
         ]),
         run: context,
+    },
+    Command {
+        name: "compress",
+        aliases: &["compact"],
+        arguments: "[here N] [FOCUS]",
+        help: "shorten what the next request holds; --preview shows it first, --undo takes it back",
+        words: Words::Fixed(&[
+            ("here", "keep the newest exchanges exactly as they are"),
+            ("--preview", "what it would do and cost"),
+            ("--undo", "take the newest compaction back"),
+        ]),
+        run: compress,
+    },
+    Command {
+        name: "recall",
+        aliases: &[],
+        arguments: "ROW|TEXT",
+        help: "show original messages by number (r12, r12-r15) or by words",
+        words: Words::None,
+        run: recall,
     },
     Command {
         name: "refresh",
@@ -417,6 +437,7 @@ fn context(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
             Some(info) => {
                 let report = context::report(repl.app, &repl.services.store, &info)?;
                 context::print(&report, word == "all")?;
+                compactions::print_trouble(&repl.services.store, info.id.as_str())?;
             }
             None => out::note(
                 "nothing was sent in this session yet\nhint: /context next shows what would be",
@@ -424,6 +445,18 @@ fn context(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
         },
         _ => out::note("hint: /context, /context all, next, sources, or why NAME"),
     }
+    Ok(Next::Stay)
+}
+
+fn compress(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    let wish = compactions::Wish::parse(argument)
+        .map_err(|why| crate::exit::Failure::new(crate::exit::Exit::Usage, why))?;
+    repl.compress(&wish)?;
+    Ok(Next::Stay)
+}
+
+fn recall(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    compactions::recall(&repl.conversation, argument)?;
     Ok(Next::Stay)
 }
 

@@ -7,6 +7,7 @@
 mod banner;
 pub mod commands;
 mod complete;
+mod compress;
 mod handoff;
 mod history;
 mod interrupt;
