@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use hermes_agent::Services;
 use hermes_context::Workspace;
-use hermes_core::Env;
+use hermes_core::{Env, SessionId};
 use hermes_home::{
     Home, Loaded, Overrides, ProcessVars, Routes, SettingSource, SystemEnv, load, routes,
     routes_told,
 };
-use hermes_store::{OpenMode, RecoveredOutcome, SessionInfo, Store, StorePaths};
+use hermes_store::{OpenMode, RecoveredOutcome, SessionFilter, SessionInfo, Store, StorePaths};
 
 use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
@@ -42,9 +42,26 @@ impl App {
         if let Some(notice) = choice.reason.notice(&choice.home) {
             out::note(format!("note: {notice}"));
         }
-        let secrets = log::install(&choice.home);
+        let home = Self::in_profile(choice.home, talk.profile.as_deref())?;
+        let secrets = log::install(&home);
         let env = Arc::new(SystemEnv::new(""));
-        Ok(Self { home: choice.home, vars, env, talk, secrets })
+        Ok(Self { home, vars, env, talk, secrets })
+    }
+
+    /// The home of the profile that a flag names, else of the one in use.
+    fn in_profile(home: Home, named: Option<&str>) -> anyhow::Result<Home> {
+        if let Some(name) = named {
+            return Ok(home.existing_profile(name)?);
+        }
+        match home.active_profile() {
+            Some(name) if home.profile() == hermes_home::DEFAULT_PROFILE => {
+                Ok(home.existing_profile(&name).unwrap_or_else(|error| {
+                    out::note(format!("warning: {error}; the default profile is used"));
+                    home
+                }))
+            }
+            _ => Ok(home),
+        }
     }
 
     /// Loads the configuration; a broken file is an error with its place.
@@ -176,8 +193,27 @@ impl App {
         let here = self.cwd(&configured, None).or_else(|_| self.cwd(".", None))?;
         let here = Workspace::discover(&here);
         let root = here.git_root.unwrap_or(here.cwd).display().to_string();
-        let id = store.resolve(reference, Some(&root))?;
+        let id = match Self::numbered(store, reference)? {
+            Some(id) => id,
+            None => store.resolve(reference, Some(&root))?,
+        };
         store.session(&id)?.with_context(|| format!("session {id} is gone"))
+    }
+
+    /// The session with this number in `sessions list`, 1 for the newest. An id or title that is
+    /// itself such a number comes first.
+    fn numbered(store: &Store, reference: &str) -> anyhow::Result<Option<SessionId>> {
+        let is_number = (1..=3).contains(&reference.len())
+            && reference.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(number) = reference.parse::<usize>().ok().filter(|n| is_number && *n > 0) else {
+            return Ok(None);
+        };
+        let filter = SessionFilter { limit: Some(number), ..SessionFilter::default() };
+        let found = store.sessions(&filter)?;
+        let named = found
+            .iter()
+            .find(|info| info.id.as_str() == reference || info.title.as_deref() == Some(reference));
+        Ok(named.or_else(|| found.get(number - 1)).map(|info| info.id.clone()))
     }
 
     /// The shared parts of conversations, for a new session or for `stored`, whose model and

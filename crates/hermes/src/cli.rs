@@ -1,5 +1,7 @@
 //! Every flag and command, with its help. Parsing only; what is done with it is in `commands`.
 
+pub mod stored;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -45,6 +47,9 @@ pub struct Talk {
     /// Use this provider.
     #[arg(long, value_name = "NAME", global = true)]
     pub provider: Option<String>,
+    /// Use this profile: a home of its own beside the others.
+    #[arg(short = 'p', long, value_name = "NAME", global = true)]
+    pub profile: Option<String>,
 }
 
 /// The commands.
@@ -60,9 +65,14 @@ pub enum Command {
     },
     /// Find a model server on this machine, or ask for one, and write the configuration.
     Setup(Setup),
-    /// List, show, export and delete stored sessions.
+    /// Find, show, export, keep and delete stored sessions.
     #[command(subcommand)]
     Sessions(Sessions),
+    /// Bring in sessions and files from another home or agent.
+    Import(stored::Import),
+    /// Homes beside each other, each with its own store, settings and secrets.
+    #[command(subcommand)]
+    Profile(stored::Profile),
     /// List, show, rebuild, verify and compare the requests that were sent.
     #[command(subcommand)]
     Requests(Requests),
@@ -189,22 +199,73 @@ pub enum Sessions {
         /// The form.
         #[arg(long, value_enum, default_value_t = Format::Jsonl)]
         format: Format,
+        /// Leave out what looks like a secret.
+        #[arg(long)]
+        redact: bool,
         /// Where to write; "-" is standard output.
         #[arg(default_value = "-")]
         output: PathBuf,
     },
     /// Delete sessions with everything that belongs to them.
-    Delete {
-        /// Ids, unique prefixes or titles.
+    Delete(Box<stored::Delete>),
+    /// Find past conversations by words, read them, read around a message.
+    Search(Box<stored::Search>),
+    /// Copy a session up to a point into one that goes its own way.
+    Branch(stored::Branch),
+    /// Give a session a title.
+    Rename {
+        /// Id, unique prefix, title, number, or "latest".
+        session: String,
+        /// The title; none takes it away.
+        title: Vec<String>,
+    },
+    /// Take sessions out of the lists; they stay as they are.
+    Archive(Box<stored::Archive>),
+    /// Put archived sessions back into the lists.
+    Unarchive(Box<stored::Archive>),
+    /// Keep sessions out of sweeps.
+    Pin {
+        /// Ids, unique prefixes, titles or numbers.
         #[arg(required = true)]
         sessions: Vec<String>,
-        /// Do not ask.
-        #[arg(long)]
-        yes: bool,
-        /// Print the receipt as JSON.
+    },
+    /// Let sweeps have sessions again.
+    Unpin {
+        /// Ids, unique prefixes, titles or numbers.
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+    /// Delete sessions that were not used for long.
+    Prune(Box<stored::Prune>),
+    /// Delete sessions that never held a message.
+    Sweep(stored::Sweep),
+    /// Check the store and everything it promises.
+    Check {
+        /// Print a JSON array.
         #[arg(long)]
         json: bool,
     },
+    /// Repair a damaged store on a copy; the original is kept.
+    Repair {
+        /// Print the report as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy the whole store while it is in use.
+    Backup {
+        /// The file; a dated one in the folder backups where nothing is said.
+        file: Option<PathBuf>,
+    },
+    /// Put a backup in the place of the store; the present one is kept as a backup.
+    Restore {
+        /// The backup.
+        file: PathBuf,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Merge the search index and give unused room back.
+    Optimize,
 }
 
 /// A session to compact.
@@ -232,6 +293,10 @@ pub struct Compress {
 pub enum Format {
     /// One JSON object on one line, with all messages.
     Jsonl,
+    /// Markdown.
+    Md,
+    /// One HTML file that needs nothing else.
+    Html,
 }
 
 /// Requests that were sent.

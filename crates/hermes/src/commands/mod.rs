@@ -6,15 +6,19 @@ mod config;
 pub mod context;
 mod doctor;
 pub mod handoff;
+mod import;
 mod internal;
 mod lab;
+mod profile;
 mod rehearse;
 mod requests;
+mod search;
 mod sessions;
 mod setup;
 pub mod skills;
 mod tour;
 pub mod trace;
+mod upkeep;
 
 use clap::CommandFactory as _;
 
@@ -35,6 +39,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Tour { keep }) => tour::run(keep),
         Some(Command::Setup(flags)) => setup::run(&app(talk)?, &flags),
         Some(Command::Sessions(command)) => sessions::run(&app(talk)?, command),
+        Some(Command::Import(flags)) => import::run(&app(talk)?, &flags),
+        Some(Command::Profile(command)) => profile::run(&app(talk)?, command),
         Some(Command::Requests(command)) => requests::run(&app(talk)?, command),
         Some(Command::Context(flags)) => context::run(&app(talk)?, &flags),
         Some(Command::Trace { text, json }) => trace::run(&app(talk)?, &text, json),

@@ -1,15 +1,16 @@
 //! `hermes sessions`: what is stored.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 
-use hermes_core::{DeleteReason, Origin, PartBody, Row, RowStatus};
-use hermes_store::{DeleteReceipt, DeleteRequest, OpenMode, SessionFilter, SessionInfo};
+use hermes_core::{Origin, PartBody, Row, RowStatus, SessionId};
+use hermes_import::Form;
+use hermes_store::{SessionFilter, SessionInfo, Store};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::cli::{Format, Sessions};
-use crate::commands::{compactions, handoff};
+use crate::commands::{compactions, search, upkeep};
 use crate::exit::{Exit, Failure};
 use crate::out::{self, Paint, ellipsis};
 
@@ -23,10 +24,24 @@ pub fn run(app: &App, command: Sessions) -> anyhow::Result<Exit> {
         Sessions::Show { session, json } => show(app, &session, json),
         Sessions::Compress(flags) => compactions::compress(app, &flags),
         Sessions::Compactions { session, json } => compactions::list(app, &session, json),
-        Sessions::Export { session_id, format: Format::Jsonl, output } => {
-            export(app, &session_id, &output)
+        Sessions::Export { session_id, format, redact, output } => {
+            export(app, &session_id, (format, redact), &output)
         }
-        Sessions::Delete { sessions, yes, json } => delete(app, &sessions, yes, json),
+        Sessions::Delete(flags) => upkeep::delete(app, &flags),
+        Sessions::Search(flags) => search::run(app, &flags),
+        Sessions::Branch(flags) => upkeep::branch(app, &flags),
+        Sessions::Rename { session, title } => upkeep::rename(app, &session, &title),
+        Sessions::Archive(flags) => upkeep::archive(app, &flags, true),
+        Sessions::Unarchive(flags) => upkeep::archive(app, &flags, false),
+        Sessions::Pin { sessions } => upkeep::pin(app, &sessions, true),
+        Sessions::Unpin { sessions } => upkeep::pin(app, &sessions, false),
+        Sessions::Prune(flags) => upkeep::prune(app, &flags),
+        Sessions::Sweep(flags) => upkeep::sweep(app, &flags),
+        Sessions::Check { json } => upkeep::check(app, json),
+        Sessions::Repair { json } => upkeep::repair(app, json),
+        Sessions::Backup { file } => upkeep::backup(app, file.as_deref()),
+        Sessions::Restore { file, yes } => upkeep::restore(app, &file, yes),
+        Sessions::Optimize => upkeep::optimize(app),
     }
 }
 
@@ -182,7 +197,7 @@ fn part_text(origin: Origin, body: &PartBody) -> String {
     }
 }
 
-fn export(app: &App, reference: &str, output: &Path) -> anyhow::Result<Exit> {
+fn export(app: &App, reference: &str, form: (Format, bool), output: &Path) -> anyhow::Result<Exit> {
     let store = app.reader()?;
     // An exact id needs no look at the current folder.
     let id = match store.session(&hermes_core::SessionId::new(reference))? {
@@ -191,12 +206,12 @@ fn export(app: &App, reference: &str, output: &Path) -> anyhow::Result<Exit> {
     };
     if output.as_os_str() == "-" {
         let mut stdout = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        store.export_jsonl(&id, &mut stdout)?;
+        write_form(&store, &id, form, &mut stdout)?;
         stdout.flush()?;
         return Ok(Exit::Ok);
     }
     let mut bytes = Vec::new();
-    store.export_jsonl(&id, &mut bytes)?;
+    write_form(&store, &id, form, &mut bytes)?;
     hermes_home::fsio::write_atomic(output, &bytes, hermes_home::fsio::Privacy::Private).map_err(
         |error| {
             let folder = output.parent().filter(|it| !it.as_os_str().is_empty());
@@ -214,64 +229,17 @@ fn export(app: &App, reference: &str, output: &Path) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn delete(app: &App, references: &[String], yes: bool, json: bool) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
-    let sessions = references
-        .iter()
-        .map(|reference| app.session(&store, reference))
-        .collect::<Result<Vec<_>, _>>()?;
-    if !yes && !confirm(&sessions)? {
-        out::note("nothing was deleted");
-        return Ok(Exit::Ok);
-    }
-    let receipt = store.delete_session(DeleteRequest {
-        profile: app.home.profile().to_owned(),
-        ..DeleteRequest::new(
-            sessions.iter().map(|info| info.id.clone()).collect(),
-            DeleteReason::Delete,
-        )
-    })?;
-    // A capsule goes with the session that it is about.
-    handoff::reconcile(&handoff::handoffs(app, &store));
-    if json {
-        out::json(&receipt)?;
-    } else {
-        report(&receipt)?;
-    }
-    store.close();
-    Ok(Exit::Ok)
-}
-
-fn report(receipt: &DeleteReceipt) -> anyhow::Result<()> {
-    for removed in &receipt.removed {
-        let (id, rows, requests) = (&removed.id, removed.rows, removed.requests);
-        out::line(format!(
-            "deleted {id}: {rows} messages; {requests} ledger rows keep digests and counts only"
-        ))?;
-    }
-    for remaining in &receipt.remaining {
-        out::line(format!("still there: {} {}", remaining.kind, remaining.id))?;
+fn write_form(
+    store: &Store,
+    id: &SessionId,
+    (format, redact): (Format, bool),
+    out: &mut dyn io::Write,
+) -> anyhow::Result<()> {
+    match format {
+        Format::Jsonl if redact => hermes_import::redacted_jsonl(store, id, out)?,
+        Format::Jsonl => store.export_jsonl(id, out)?,
+        Format::Md => hermes_import::write_session(store, id, Form::Markdown, redact, out)?,
+        Format::Html => hermes_import::write_session(store, id, Form::Html, redact, out)?,
     }
     Ok(())
-}
-
-/// Asks at the terminal; without one the flag is needed.
-fn confirm(sessions: &[SessionInfo]) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        return Err(Failure::new(
-            Exit::Usage,
-            "deleting needs a yes, and there is no terminal to ask on; hint: add --yes",
-        )
-        .into());
-    }
-    for info in sessions {
-        let title = info.title.as_deref().unwrap_or("untitled");
-        out::note(format!("{} ({title}, {} messages)", info.id, info.message_count));
-    }
-    let mut stderr = io::stderr();
-    write!(stderr, "Delete for good? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

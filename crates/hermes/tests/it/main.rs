@@ -12,5 +12,6 @@ mod repl;
 mod rig;
 mod setup;
 mod signals;
+mod stored;
 mod terminal;
 mod tour;

@@ -1,0 +1,98 @@
+//! `hermes profile`: homes beside each other.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use hermes_home::DEFAULT_PROFILE;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::cli::stored::Profile;
+use crate::exit::{Exit, Failure};
+use crate::out;
+
+#[derive(Serialize)]
+struct Line {
+    name: String,
+    home: String,
+    active: bool,
+}
+
+/// Carries out one of the commands.
+///
+/// # Errors
+/// If the profile is unknown, its name is taken, or a file cannot be written.
+pub fn run(app: &App, command: Profile) -> anyhow::Result<Exit> {
+    match command {
+        Profile::List { json } => list(app, json),
+        Profile::Create { name, clone } => {
+            let home = app.home.create_profile(&name, clone)?;
+            out::line(format!("made {}", home.root().display()))?;
+            out::note(format!("hint: hermes -p {name}, or hermes profile use {name}"));
+            Ok(Exit::Ok)
+        }
+        Profile::Use { name } => {
+            app.home.use_profile(&name)?;
+            out::line(format!("{name} is used from now on"))?;
+            Ok(Exit::Ok)
+        }
+        Profile::Rename { name, to } => {
+            let home = app.home.rename_profile(&name, &to)?;
+            out::line(format!("{name} is now {to} ({})", home.root().display()))?;
+            Ok(Exit::Ok)
+        }
+        Profile::Delete { name, yes } => delete(app, &name, yes),
+    }
+}
+
+fn list(app: &App, json: bool) -> anyhow::Result<Exit> {
+    let active = app.home.active_profile().unwrap_or_else(|| DEFAULT_PROFILE.to_owned());
+    let lines: Vec<Line> = app
+        .home
+        .profiles()
+        .into_iter()
+        .map(|name| Line {
+            home: app
+                .home
+                .of_profile(&name)
+                .map_or_else(|_| String::new(), |home| home.root().display().to_string()),
+            active: name == active,
+            name,
+        })
+        .collect();
+    if json {
+        out::json(&lines)?;
+        return Ok(Exit::Ok);
+    }
+    for line in lines {
+        let star = if line.active { "*" } else { " " };
+        out::line(format!("{star} {:<20} {}", line.name, line.home))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn delete(app: &App, name: &str, yes: bool) -> anyhow::Result<Exit> {
+    let home = app.home.existing_profile(name)?;
+    if !yes {
+        if !io::stdin().is_terminal() {
+            let text = "deleting a profile needs a yes, and there is no terminal to ask on; hint: \
+                        add --yes";
+            return Err(Failure::new(Exit::Usage, text).into());
+        }
+        let mut stderr = io::stderr();
+        write!(
+            stderr,
+            "Delete {} with all its sessions and secrets? [y/N] ",
+            home.root().display()
+        )?;
+        stderr.flush()?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+            out::note("nothing was deleted");
+            return Ok(Exit::Ok);
+        }
+    }
+    app.home.delete_profile(name)?;
+    out::line(format!("deleted profile {name}"))?;
+    Ok(Exit::Ok)
+}

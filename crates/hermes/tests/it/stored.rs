@@ -1,0 +1,151 @@
+//! Finding, keeping and importing what is stored, as a person does it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::rig::Rig;
+
+/// Says something in a new session; returns its id.
+fn talk(rig: &Rig, text: &str) -> String {
+    let answer = rig.json(["chat", "-q", text, "--json"]);
+    answer["session_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn past_conversations_are_found_read_and_searched_inside() {
+    let rig = Rig::new();
+    let first = talk(&rig, "the marmalade is in the cellar");
+    let second = talk(&rig, "something else entirely");
+    let found = rig.json(["sessions", "search", "marmalade", "--json"]);
+    assert_eq!(
+        (&found["count"], &found["results"][0]["session_id"]),
+        (&1.into(), &first.as_str().into())
+    );
+    assert!(rig.ok(["sessions", "search", "marmalade"]).contains("cellar"));
+    let inside = rig.json(["sessions", "search", "entirely", "--session-id", &second, "--json"]);
+    assert_eq!(inside["mode"], "inside");
+    let id = found["results"][0]["match_message_id"].to_string();
+    let around = rig.ok(["sessions", "search", "--session-id", &first, "--around", &id]);
+    assert!(around.contains("marmalade"), "{around}");
+    assert!(rig.ok(["sessions", "search"]).contains(&first), "without words the latest are listed");
+    assert_eq!(rig.run(["sessions", "search", "nowhere-at-all"]).code, 6);
+    let nothing = rig.run(["sessions", "search", "()"]);
+    assert!(nothing.stderr.contains("nothing to search for"), "{}", nothing.stderr);
+    assert_eq!(rig.run(["sessions", "search", "x", "--after", "soon"]).code, 2);
+}
+
+#[test]
+fn sessions_are_deleted_by_name_and_filter_and_a_dry_run_changes_nothing() {
+    let rig = Rig::new();
+    let first = talk(&rig, "one");
+    let second = talk(&rig, "two");
+    let plan = rig.json(["sessions", "delete", &first, "--dry-run", "--json"]);
+    assert_eq!(plan["removed"][0]["id"], first.as_str());
+    assert!(rig.ok(["sessions", "list"]).contains(&first));
+    let receipt =
+        rig.json(["sessions", "delete", &first, "--yes", "--json", "--request-id", "r-1"]);
+    assert!(receipt["scrubbed_at"].is_number(), "{receipt}");
+    let again = rig.json(["sessions", "delete", &first, "--yes", "--json", "--request-id", "r-1"]);
+    assert_eq!(again["deleted_at"], receipt["deleted_at"], "a repetition gets the same receipt");
+    assert_eq!(rig.run(["sessions", "delete", &first, "--yes"]).code, 6);
+    assert_eq!(rig.run(["sessions", "delete", "--yes"]).code, 2, "nothing was named");
+    assert_eq!(rig.run(["sessions", "delete", &second]).code, 2, "nobody can be asked");
+    rig.ok(["sessions", "prune", "--yes"]);
+    assert!(rig.ok(["sessions", "list"]).contains(&second), "it is not old");
+    rig.ok(["sessions", "delete", "--source", "cli", "--yes"]);
+    rig.ok(["sessions", "sweep", "--yes"]);
+    assert_eq!(rig.json(["sessions", "list", "--json"]), Value::Array(vec![]));
+}
+
+#[test]
+fn sessions_are_named_numbered_branched_archived_and_resumed() {
+    let rig = Rig::new();
+    let first = talk(&rig, "remember the harbour");
+    rig.ok(["sessions", "rename", &first, "Harbour", "plans"]);
+    let second = talk(&rig, "another thing");
+    let branch = rig.json(["sessions", "branch", "Harbour plans", "--json"]);
+    assert_eq!(branch["from"], first.as_str());
+    let copy = branch["id"].as_str().unwrap();
+    // The newest is number 1.
+    let list = rig.json(["sessions", "list", "--json"]);
+    let third = list[2]["id"].as_str().unwrap();
+    let shown = rig.json(["sessions", "show", "3", "--json"]);
+    assert_eq!(shown["id"], third);
+    let resumed = rig.json(["--resume", "Harbour plans", "chat", "-q", "go on", "--json"]);
+    assert_eq!(resumed["session_id"], first.as_str(), "a title names the same session");
+    let gone_on = rig.json(["--resume", copy, "chat", "-q", "go on there", "--json"]);
+    assert_eq!(gone_on["session_id"], copy);
+    rig.ok(["requests", "verify", "--all"]);
+    rig.ok(["sessions", "archive", &second]);
+    assert!(!rig.ok(["sessions", "list"]).contains(&second));
+    rig.ok(["sessions", "unarchive", &second]);
+    rig.ok(["sessions", "pin", &second]);
+    rig.ok(["sessions", "delete", "--source", "cli", "--yes"]);
+    assert!(rig.ok(["sessions", "list"]).contains(&second), "a pinned one is kept");
+    rig.ok(["sessions", "check"]);
+}
+
+#[test]
+fn a_session_is_exported_for_people_and_comes_back_from_lines() {
+    let rig = Rig::new();
+    let id = talk(&rig, "token ghp_0123456789abcdefghijABCDEFGHIJ012345");
+    let export = |format: &str, more: &[&str]| {
+        let mut args = vec!["sessions", "export", "--session-id", &id, "--format", format];
+        args.extend(more);
+        rig.ok(args)
+    };
+    assert!(export("html", &[]).starts_with("<!doctype html>"));
+    assert!(export("md", &[]).contains("## User"));
+    for format in ["jsonl", "md", "html"] {
+        assert!(!export(format, &["--redact"]).contains("ghp_0123456789"), "{format}");
+    }
+    let line = export("jsonl", &[]);
+    let other = Rig::new();
+    let file = other.file("lines.jsonl", &line);
+    let report = other.json([Path::new("import"), &file, Path::new("--json")]);
+    assert_eq!(report["sessions"][0], id.as_str());
+    assert!(other.ok(["sessions", "list"]).contains(&id));
+}
+
+#[test]
+fn profiles_have_stores_of_their_own() {
+    let rig = Rig::new();
+    let own = talk(&rig, "in the default profile");
+    rig.ok(["profile", "create", "work"]);
+    let theirs = rig.json(["-p", "work", "chat", "-q", "at work", "--json"]);
+    let theirs = theirs["session_id"].as_str().unwrap();
+    assert!(!rig.ok(["sessions", "list"]).contains(theirs));
+    rig.ok(["profile", "use", "work"]);
+    let listed = rig.ok(["sessions", "list"]);
+    assert!(listed.contains(theirs) && !listed.contains(&own));
+    assert!(rig.ok(["-p", "default", "sessions", "list"]).contains(&own));
+    rig.ok(["profile", "rename", "work", "job"]);
+    assert!(rig.ok(["profile", "list"]).contains("* job"));
+    assert_eq!(rig.run(["profile", "delete", "job"]).code, 2, "nobody can be asked");
+    rig.ok(["profile", "delete", "job", "--yes"]);
+    assert!(rig.ok(["sessions", "list"]).contains(&own));
+    assert!(!rig.home().join("profiles/job").exists());
+    let unknown = rig.run(["-p", "nobody", "sessions", "list"]);
+    assert!(unknown.code != 0 && unknown.stderr.contains("hint:"), "{}", unknown.stderr);
+}
+
+#[test]
+fn the_store_is_backed_up_restored_repaired_and_optimized() {
+    let rig = Rig::new();
+    let kept = talk(&rig, "before the backup");
+    let backup = rig.ok(["sessions", "backup"]).trim().to_owned();
+    let later = talk(&rig, "after the backup");
+    assert!(rig.ok(["sessions", "optimize"]).contains("bytes"));
+    assert!(rig.ok(["sessions", "repair"]).contains("nothing is wrong"));
+    rig.ok(["sessions", "restore", &backup, "--yes"]);
+    let listed = rig.ok(["sessions", "list"]);
+    assert!(listed.contains(&kept) && !listed.contains(&later));
+    rig.ok(["sessions", "check"]);
+    let mut bytes = fs::read(rig.home().join("state.db")).unwrap();
+    bytes[100..4096].fill(0xa5);
+    fs::write(rig.home().join("state.db"), bytes).unwrap();
+    let broken = rig.run(["sessions", "repair"]);
+    assert!(broken.code != 0 && broken.stderr.contains("hint:"), "{}", broken.stderr);
+}
