@@ -18,7 +18,7 @@ mod setup;
 pub mod skills;
 mod tour;
 pub mod trace;
-mod upkeep;
+pub mod upkeep;
 
 use clap::CommandFactory as _;
 

@@ -142,6 +142,15 @@ fn remove(
     shown(&receipt, "deleted", how.json)
 }
 
+/// Deletes the session of a conversation that is left.
+///
+/// # Errors
+/// If another process holds it, or the store cannot be written.
+pub fn delete_at_exit(app: &App, store: &Store, ids: &[SessionId]) -> anyhow::Result<Exit> {
+    let how = How { yes: true, ..How::default() };
+    remove(app, store, ids, DeleteReason::Delete, &how, false)
+}
+
 fn shown(receipt: &DeleteReceipt, word: &str, json: bool) -> anyhow::Result<Exit> {
     if json {
         out::json(receipt)?;

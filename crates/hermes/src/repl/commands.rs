@@ -187,8 +187,8 @@ pub const TABLE: &[Command] = &[
     Command {
         name: "exit",
         aliases: &["quit"],
-        arguments: "",
-        help: "leave; what was said stays stored",
+        arguments: "[--delete]",
+        help: "leave; what was said stays stored, unless --delete removes the session",
         words: Words::None,
         run: exit,
     },
@@ -509,9 +509,18 @@ fn model(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     Ok(Next::Stay)
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "one signature for every command of the table")]
-fn exit(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
-    Ok(Next::Leave)
+fn exit(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    match argument {
+        "" => Ok(Next::Leave),
+        "--delete" => {
+            repl.delete_session()?;
+            Ok(Next::Leave)
+        }
+        other => {
+            let text = format!("/exit takes --delete or nothing, not \"{other}\"");
+            Err(crate::exit::Failure::new(crate::exit::Exit::Usage, text).into())
+        }
+    }
 }
 
 impl Repl<'_> {

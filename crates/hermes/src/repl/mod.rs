@@ -46,6 +46,8 @@ pub struct Repl<'a> {
     known_messages: u64,
     /// The capsule that is being built.
     handoff: Option<handoff::Running>,
+    /// The session was deleted on the way out.
+    deleted: bool,
 }
 
 /// Holds a conversation until the person leaves.
@@ -78,6 +80,7 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
         listed: Vec::new(),
         known_messages: 0,
         handoff: None,
+        deleted: false,
     };
     repl.note_messages()?;
     repl.introduce()?;
@@ -186,6 +189,22 @@ impl Repl<'_> {
         })
     }
 
+    /// Deletes the session of this conversation, which nobody else holds.
+    ///
+    /// # Errors
+    /// If another process took it meanwhile, or the store cannot be written.
+    pub(super) fn delete_session(&mut self) -> anyhow::Result<()> {
+        if self.info()?.is_none() {
+            out::note("nothing of this conversation was stored");
+            return Ok(());
+        }
+        self.conversation.release()?;
+        let ids = vec![self.conversation.id().clone()];
+        crate::commands::upkeep::delete_at_exit(self.app, &self.services.store, &ids)?;
+        self.deleted = true;
+        Ok(())
+    }
+
     /// A build that is done is told, and its session ended.
     fn tell_of_handoff(&mut self, wait: bool) {
         if let Err(error) = self.settle_handoff(wait) {
@@ -275,7 +294,7 @@ impl Repl<'_> {
 
     /// How to come back to this session, if there is anything to come back to.
     fn farewell(&self) {
-        if self.conversation.is_stored() {
+        if self.conversation.is_stored() && !self.deleted {
             let id = self.conversation.id();
             out::note(format!("session {id} is stored (hermes --resume {id} goes on with it)"));
         }

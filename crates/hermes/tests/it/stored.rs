@@ -149,3 +149,18 @@ fn the_store_is_backed_up_restored_repaired_and_optimized() {
     let broken = rig.run(["sessions", "repair"]);
     assert!(broken.code != 0 && broken.stderr.contains("hint:"), "{}", broken.stderr);
 }
+
+#[cfg(unix)]
+#[test]
+fn leaving_with_delete_removes_the_session_of_the_conversation() {
+    let rig = Rig::new();
+    let terminal = crate::terminal::Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("a passing remark");
+    terminal.wait_for("a passing remark");
+    terminal.wait_for_prompt();
+    terminal.line("/exit --delete");
+    let (code, screen) = terminal.end();
+    assert!(code == 0 && screen.contains("deleted "), "{screen}");
+    assert_eq!(rig.json(["sessions", "list", "--json"]), Value::Array(vec![]));
+}

@@ -146,10 +146,18 @@ fn every_part(report: &ContextReport) -> Vec<Vec<String>> {
         .collect()
 }
 
+/// What the parts of one group come to.
+#[derive(Default)]
+struct Sum {
+    parts: usize,
+    bytes: usize,
+    tokens: u64,
+    source: String,
+}
+
 /// Prompt blocks one by one, tools in sum, history by origin.
 fn groups(report: &ContextReport) -> Vec<Vec<String>> {
-    let mut sums: BTreeMap<(PartKind, usize, String), (usize, usize, u64, String)> =
-        BTreeMap::new();
+    let mut sums: BTreeMap<(PartKind, usize, String), Sum> = BTreeMap::new();
     for (at, part) in report.parts.iter().enumerate() {
         let (order, name) = match part.kind {
             PartKind::Prompt => (at, part.name.to_string()),
@@ -157,23 +165,26 @@ fn groups(report: &ContextReport) -> Vec<Vec<String>> {
             PartKind::Row | PartKind::Filler => (0, part.name.to_string()),
         };
         let sum = sums.entry((part.kind, order, name)).or_default();
-        sum.0 += 1;
-        sum.1 += part.bytes;
-        sum.2 += part.tokens;
+        sum.parts += 1;
+        sum.bytes += part.bytes;
+        sum.tokens += part.tokens;
         if part.kind == PartKind::Prompt {
-            sum.3.clone_from(&part.source);
+            sum.source.clone_from(&part.source);
         }
     }
     sums.into_iter()
-        .map(|((kind, _, name), (count, bytes, tokens, source))| {
-            let source = if kind == PartKind::Prompt { source } else { format!("{count} parts") };
+        .map(|((kind, _, name), sum)| {
+            let source = match kind {
+                PartKind::Prompt => sum.source,
+                _ => format!("{} parts", sum.parts),
+            };
             vec![
                 kind_word(kind).to_owned(),
                 name,
                 source,
-                bytes.to_string(),
-                tokens.to_string(),
-                share(bytes, report),
+                sum.bytes.to_string(),
+                sum.tokens.to_string(),
+                share(sum.bytes, report),
             ]
         })
         .collect()
