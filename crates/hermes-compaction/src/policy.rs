@@ -56,9 +56,10 @@ pub struct Policy {
     pub state_tokens: u64,
 }
 
-/// Tokens of the derived parts where nothing else is said: the tail is at most 25,000, and what is
-/// kept should stay below 50,000.
-const STATE_TOKENS: u64 = 14_000;
+/// Tokens of the derived parts where nothing else is said.
+const STATE_TOKENS: u64 = 26_000;
+/// What is kept in all should stay below 50,000 tokens: this is left for tail and derived parts.
+const TAIL_AND_STATE: u64 = 40_000;
 
 impl Default for Policy {
     fn default() -> Self {
@@ -125,7 +126,8 @@ impl Policy {
 
     /// Tokens of the derived parts of a summary in a window of these sizes.
     pub fn state_budget(&self, sizes: Sizes) -> u64 {
-        self.state_tokens.min(sizes.threshold / 5)
+        let beside_tail = TAIL_AND_STATE.saturating_sub(sizes.tail).max(sizes.tail / 2);
+        self.state_tokens.min(sizes.threshold / 5).min(beside_tail)
     }
 }
 

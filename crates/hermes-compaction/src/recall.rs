@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use hermes_core::{Origin, PartBody, Role, Row, Seq, Standing, Timestamp};
 
 use crate::statements::Speaker;
-use crate::words::{WordMap, common, each_word};
+use crate::words::{WordMap, common, each_word, pair};
 
 /// Bounds of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +210,20 @@ const B: f64 = 0.6;
 
 /// The rows that hold words of `query`, the best first.
 pub fn search(rows: &[Row], query: &str) -> Vec<usize> {
-    let wanted = wanted(query);
+    let mut wanted = wanted(query);
+    // Words that stand side by side in the query are looked for side by side too: a name of two
+    // words says more than each of them.
+    let mut before = None;
+    let mut pairs = Vec::new();
+    each_word(query, |word| {
+        let telling = wanted.contains(&word);
+        if let Some(before) = before.filter(|_| telling) {
+            pairs.push(pair(before, word));
+        }
+        before = telling.then_some(word);
+    });
+    pairs.retain(|pair| !wanted.contains(pair));
+    wanted.append(&mut pairs);
     let index: WordMap<usize> = wanted.iter().enumerate().map(|(at, word)| (*word, at)).collect();
     let mut hits: HashMap<usize, Vec<u32>> = HashMap::new();
     let mut lengths: Vec<u32> = vec![0; rows.len()];
@@ -227,11 +240,15 @@ pub fn search(rows: &[Row], query: &str) -> Vec<usize> {
                 PartBody::ToolCall { arguments, .. } => arguments,
                 _ => continue,
             };
+            let mut before = 0;
             each_word(text, |word| {
                 length += 1;
-                if let Some(number) = index.get(&word) {
-                    counts[*number] += 1;
+                for term in [word, pair(before, word)] {
+                    if let Some(number) = index.get(&term) {
+                        counts[*number] += 1;
+                    }
                 }
+                before = word;
             });
         }
         lengths[at] = length;
