@@ -49,7 +49,7 @@ fn unparsed(error: &clap::Error) -> ExitCode {
     if error.exit_code() == 0 { exit::Exit::Ok.into() } else { exit::Exit::Usage.into() }
 }
 
-/// What people mean who write `hermes -q hi`, `hermes chat hello` or `hermes requests verify`.
+/// What people mean who leave out `chat`, or `-q`, or what `hermes requests verify` is to look at.
 fn hint(kind: ErrorKind, words: &[String]) -> Option<&'static str> {
     let has = |wanted: &str| words.iter().any(|word| word == wanted);
     match kind {
