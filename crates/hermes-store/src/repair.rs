@@ -62,6 +62,7 @@ pub fn repair(
             hint: "end the other process first",
         });
     }
+    log_back(&paths.db)?;
     let open = || {
         let options = StoreOptions::default();
         Store::open_with(paths.clone(), std::sync::Arc::clone(env), OpenMode::ReadWrite, options)
@@ -187,7 +188,8 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Renames the original away with its log, and the new file into its place.
+/// Keeps the original with its log under another name, and puts the new file in its place. At no
+/// moment is there no store: the original stays under its name until the new one replaces it.
 fn put_in_place(
     paths: &StorePaths,
     fresh: &Path,
@@ -197,14 +199,25 @@ fn put_in_place(
         .map(|n| with_suffix(&paths.db, &format!(".damaged-{stamp}-{n}")))
         .find(|path| !path.exists())
         .unwrap_or_else(|| with_suffix(&paths.db, ".damaged"));
-    for suffix in ["-wal", ""] {
-        let from = with_suffix(&paths.db, suffix);
-        if from.exists() {
-            std::fs::rename(&from, with_suffix(&kept, suffix)).map_err(io_at(&from))?;
-        }
+    let log = with_suffix(&paths.db, "-wal");
+    if log.exists() {
+        let copy = with_suffix(&kept, "-wal");
+        std::fs::copy(&log, &copy).map_err(io_at(&copy))?;
+        let synced = std::fs::File::open(&copy).and_then(|file| file.sync_all());
+        synced.map_err(io_at(&copy))?;
     }
-    let shared = with_suffix(&paths.db, "-shm");
-    files::remove(&shared).map_err(io_at(&shared))?;
+    if std::fs::hard_link(&paths.db, &kept).is_err() {
+        std::fs::copy(&paths.db, &kept).map_err(io_at(&kept))?;
+    }
+    if let Some(folder) = paths.db.parent() {
+        files::sync_dir(folder).map_err(io_at(folder))?;
+    }
+    // The log goes first: the new file must never be read with the log of the old one. A process
+    // that dies between the two is made good by `log_back`.
+    for suffix in ["-wal", "-shm"] {
+        let side = with_suffix(&paths.db, suffix);
+        files::remove(&side).map_err(io_at(&side))?;
+    }
     std::fs::rename(fresh, &paths.db).map_err(io_at(fresh))?;
     if let Some(folder) = paths.db.parent() {
         files::sync_dir(folder).map_err(io_at(folder))?;
@@ -215,6 +228,29 @@ fn put_in_place(
         }
     }
     Ok(kept)
+}
+
+/// Puts back the log of a store whose repair was killed after the log was removed and before the
+/// new file was in place: the kept original is still the same file then.
+#[cfg(unix)]
+fn log_back(db: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let number = |path: &Path| std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    let log = with_suffix(db, "-wal");
+    let Some(folder) = db.parent().filter(|_| !log.exists()) else { return Ok(()) };
+    for kept in kept_originals(folder, db) {
+        let copy = with_suffix(&kept, "-wal");
+        if number(&kept) == number(db) && copy.exists() {
+            std::fs::copy(&copy, &log).map_err(io_at(&log))?;
+        }
+    }
+    Ok(())
+}
+
+/// Elsewhere the original is kept as a copy, which cannot be recognised by its number.
+#[cfg(not(unix))]
+fn log_back(_: &Path) -> Result<(), StoreError> {
+    Ok(())
 }
 
 /// Originals of earlier repairs, the oldest first.

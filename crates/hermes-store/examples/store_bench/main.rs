@@ -2,7 +2,8 @@
 //! questions find what was said. `bench/search.sh` runs it beside Hermes Agent.
 //!
 //! ```text
-//! store_bench generate ROWS SESSIONS         messages as JSON lines, and questions
+//! store_bench generate ROWS SESSIONS         messages as JSON lines
+//! store_bench questions                      questions of every kind about them
 //! store_bench fill FOLDER BATCH < MESSAGES   writes them, BATCH rows a transaction
 //! store_bench ask FOLDER QUESTIONS RUNS      times the questions
 //! store_bench grow FOLDER ROWS               single-row transactions, their median as it grows
@@ -74,6 +75,7 @@ fn main() {
     let number = |at: usize| text(at).parse::<u64>().unwrap_or(0);
     match text(0).as_str() {
         "generate" => generate(number(1), number(2)),
+        "questions" => questions(),
         "fill" => fill(Path::new(&text(1)), number(2) as usize),
         "ask" => ask(Path::new(&text(1)), Path::new(&text(2)), number(3)),
         "grow" => grow(Path::new(&text(1)), number(2)),
@@ -207,6 +209,34 @@ fn generate(rows: u64, sessions: u64) {
         out.write_all(b"\n").unwrap();
     }
     out.flush().unwrap();
+}
+
+/// Questions whose words have known frequencies.
+fn questions() {
+    let mut asked: Vec<Asked> = Vec::new();
+    let mut add = |kind: &str, query: String| {
+        asked.push(Asked { kind: kind.to_owned(), query });
+    };
+    for n in 0..10 {
+        add("rare", format!("planted{n}"));
+        add("rare", word(8000 + n));
+    }
+    add("1 %", "everyhundredth".to_owned());
+    for n in [60, 70, 80, 90] {
+        add("1 %", word(n));
+    }
+    add("20 %", "everyfifth".to_owned());
+    for n in 2..6 {
+        add("20 %", word(n));
+    }
+    for n in [50, 100, 200, 300, 1000] {
+        add("two words", format!("{} {}", word(n), word(n + 7)));
+    }
+    add("two words", "everyfifth everyhundredth".to_owned());
+    add("phrase", "\"orange lighthouse keeper\"".to_owned());
+    add("phrase", "\"lighthouse keeper\"".to_owned());
+    add("no hit", "qqqqzzzz".to_owned());
+    println!("{}", serde_json::to_string(&asked).unwrap());
 }
 
 fn fill(folder: &Path, batch: usize) {

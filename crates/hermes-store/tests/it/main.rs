@@ -10,6 +10,7 @@ mod branch;
 mod capsules;
 mod compactions;
 mod concurrency;
+mod crash;
 mod delete;
 mod delete_paths;
 mod draft;

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# A store on a file system of 2 MiB that fills up during turns: nothing acknowledged is lost. And a
+# home on a file system mounted read-only: lists, searches and exports show the newest data.
+#
+# Needs root for mount, and a built hermes (cargo build --release).
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+hermes="${HERMES:-$here/../target/release/hermes}"
+work="$(mktemp -d)"
+clean() {
+  umount "$work/small" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean EXIT
+mkdir "$work/small"
+mount -t tmpfs -o size=2m tmpfs "$work/small"
+export HERMES_HOME="$work/small/home"
+mkdir "$HERMES_HOME"
+cd "$work"
+
+first="$("$hermes" chat -q 'the first message' --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["session_id"])')"
+mount -o remount,ro "$work/small"
+"$hermes" sessions list | grep -q "$first"
+"$hermes" sessions search 'first message' | grep -q "$first"
+"$hermes" sessions export --session-id "$first" | grep -q 'the first message'
+printf 'read-only home: list, search and export work\n'
+mount -o remount,rw "$work/small"
+
+# All but 200 KiB is taken, so that the store is full after some turns and the side file later.
+dd if=/dev/zero of="$work/small/ballast" bs=4k 2>/dev/null || true
+truncate -s -200K "$work/small/ballast"
+answered=0
+refused=0
+text="$(printf 'word %.0s' {1..300})"
+for turn in $(seq 1 "${1:-60}"); do
+  if "$hermes" --resume "$first" chat -Q -q "turn $turn $text" >/dev/null 2>&1; then
+    answered=$((answered + 1))
+    printf 'turn %s \n' "$turn" >>"$work/answered"
+  else
+    refused=$((refused + 1))
+  fi
+done
+[ "$refused" -gt 0 ] || { printf 'the disk never filled up\n' >&2; exit 1; }
+rm "$work/small/ballast"
+mount -o remount,size=64m "$work/small"
+"$hermes" sessions export --session-id "$first" >"$work/out.jsonl"
+while read -r said; do
+  grep -q "$said " "$work/out.jsonl" || { printf 'lost: %s\n' "$said" >&2; exit 1; }
+done <"$work/answered"
+"$hermes" sessions check
+printf 'full disk: %s turns answered and kept, %s refused with a message\n' "$answered" "$refused"
