@@ -2,18 +2,20 @@
 
 use std::borrow::Cow;
 
+use crossterm::terminal;
 use hermes_home::{Config, Home};
 use reedline::{
-    ColumnarMenu, EditCommand, Emacs, KeyCode, KeyModifiers, Keybindings, MenuBuilder as _, Prompt,
-    PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent,
-    ReedlineMenu, Signal, Vi, default_emacs_keybindings, default_vi_insert_keybindings,
-    default_vi_normal_keybindings, default_vi_visual_keybindings,
+    ColumnarMenu, EditCommand, Emacs, HistoryItem, KeyCode, KeyModifiers, Keybindings,
+    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus,
+    Reedline, ReedlineEvent, ReedlineMenu, Signal, Vi, default_emacs_keybindings,
+    default_vi_insert_keybindings, default_vi_normal_keybindings, default_vi_visual_keybindings,
 };
 
 use super::complete::{
     Continuations, SessionLookup, SlashCompleter, SlashHighlighter, SlashHinter,
 };
 use super::history::LineHistory;
+use super::typed::{self, Ahead};
 use crate::out::{self, Paint};
 
 const MENU: &str = "commands";
@@ -77,6 +79,17 @@ impl LineEditor {
     /// # Errors
     /// If the terminal fails.
     pub fn read(&mut self) -> anyhow::Result<Input> {
+        match typed::take()? {
+            Ahead::Nothing => {}
+            Ahead::Line(line) => return self.sent_before(line),
+            Ahead::Draft(text) => {
+                self.editor.run_edit_commands(&[EditCommand::InsertString(text)]);
+            }
+            Ahead::Closed => {
+                terminal::disable_raw_mode()?;
+                return Ok(Input::Closed);
+            }
+        }
         let signal = self.editor.read_line(&Sign)?;
         let input = match signal {
             Signal::Success(text) => {
@@ -89,6 +102,18 @@ impl LineEditor {
         };
         self.continuations.forget();
         Ok(input)
+    }
+
+    /// A line that was sent while nobody read: shown and remembered as the editor would have.
+    fn sent_before(&mut self, line: String) -> anyhow::Result<Input> {
+        terminal::disable_raw_mode()?;
+        out::note(format!("> {line}"));
+        if !line.starts_with(' ') {
+            let item = HistoryItem::from_command_line(line.as_str());
+            // A history that cannot be written was warned of when it was opened.
+            self.editor.history_mut().save(item).and_then(|_| Ok(self.editor.sync_history()?)).ok();
+        }
+        Ok(Input::Line(line))
     }
 }
 

@@ -12,6 +12,7 @@ mod handoff;
 mod history;
 mod interrupt;
 mod line;
+mod typed;
 
 use std::io::{self, IsTerminal as _};
 

@@ -454,3 +454,40 @@ fn a_turn_that_a_crash_broke_off_is_told_when_the_session_is_taken_up() {
     terminal.wait_for("the last turn broke off at 2");
     terminal.wait_for_prompt();
 }
+
+#[test]
+fn a_line_typed_while_the_answer_runs_is_sent_and_several_wait_to_be_looked_at() {
+    let rig = Rig::new();
+    let server = scripted(
+        r#"[{"say":"the first answer","delay_ms":700},{"say":"the second answer","delay_ms":700}]"#,
+    );
+    rig.endpoint(&server, "");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("one");
+    terminal.wait_for("> one\n");
+    // The turn runs: the terminal collects these by itself.
+    terminal.line("/title while it ran");
+    terminal.wait_for("the first answer");
+    terminal.wait_for("> /title while it ran");
+    terminal.wait_for("title:");
+    terminal.wait_for_prompt();
+    terminal.line("two");
+    terminal.wait_for("> two\n");
+    terminal.send("/us\rage");
+    terminal.wait_for("the second answer");
+    // Two lines, the second without its end: a draft that one can still change.
+    let screen = terminal.wait_for("> /us\n  age");
+    assert!(!screen.contains("unknown command"), "{screen}");
+    terminal.send("\x03");
+    terminal.wait_for_prompt();
+    // What was sent ahead is in the history; the draft that was given up is not.
+    terminal.send("\x1b[A\x1b[A");
+    terminal.wait("the line from the history", |screen| {
+        screen.lines().last().is_some_and(|it| it.trim() == "> /title while it ran")
+    });
+    terminal.send("\x03");
+    terminal.wait_for_prompt();
+    terminal.line("/exit");
+    assert_eq!(terminal.end().0, 0);
+}
