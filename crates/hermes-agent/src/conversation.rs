@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hermes_context::{Built, SnapshotInput, Workspace, build_snapshot, leave_out};
+use hermes_context::{Built, PluginSection, SnapshotInput, Workspace, build_snapshot, leave_out};
 use hermes_core::{
     Block, Cause, EventSink, Generation, GenerationNo, Row, Seq, SessionId, Snapshot, Timestamp,
     ToolDef, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
@@ -12,7 +12,7 @@ use hermes_store::{ParentKind, Record, SessionInfo, SessionInit, SessionPatch, S
 use hermes_tools::{Approver, BuiltinTools, ToolContext, TurnSources};
 
 use crate::pinned::{difference_notice, parse_tools};
-use crate::{AgentError, ModelChoice, Services, compact, delegate, ledger};
+use crate::{AgentError, ModelChoice, Services, compact, delegate, ledger, plugins};
 
 /// What the person says in one turn.
 #[derive(Clone, Debug, Default)]
@@ -133,6 +133,8 @@ pub struct Conversation {
     pub(crate) sources: TurnSources,
     /// What is known of its compactions.
     pub(crate) compaction: compact::State,
+    /// What is known of the plugins that it runs with.
+    pub(crate) plugged: plugins::State,
     started_at: Timestamp,
     /// Whether the session's row is in the store.
     stored: bool,
@@ -174,6 +176,7 @@ impl Conversation {
             pending_notices: Vec::new(),
             sources,
             compaction: compact::State::default(),
+            plugged: plugins::State::default(),
             started_at: now,
             stored: false,
             seen: Seq(0),
@@ -211,7 +214,10 @@ impl Conversation {
     ) -> Result<Self, AgentError> {
         let writer = services.store.open_session(&info.id)?;
         let mut conversation = Self::load(services, info, options, Some(writer))?;
-        conversation.catch_up(services, info);
+        // Plugins are not started yet; with them, the tools and the prompt are compared later.
+        if services.plugged.is_none() {
+            conversation.catch_up(services, info);
+        }
         for path in services.store.set_aside(&info.id) {
             conversation.warnings.push(format!(
                 "records of this session could not be taken into the store; they are kept in {} \
@@ -251,7 +257,7 @@ impl Conversation {
 
     /// Brings a session that was loaded as stored to the present: what changed of its tools is
     /// told, and a changed identity brings a new prompt.
-    fn catch_up(&mut self, services: &Services, info: &SessionInfo) {
+    pub(crate) fn catch_up(&mut self, services: &Services, info: &SessionInfo) {
         let live = self.live_definitions();
         self.pending_notices.extend(difference_notice(&self.tools, &live));
         if let Some(why) = self.identity_change(info) {
@@ -306,6 +312,7 @@ impl Conversation {
             pending_notices: Vec::new(),
             sources,
             compaction: compact::State::default(),
+            plugged: plugins::State::default(),
             started_at: info.started_at,
             stored: true,
             seen: history.last_seq,
@@ -325,7 +332,8 @@ impl Conversation {
         tools: &ToolSet,
         then: impl FnOnce(&SnapshotInput<'_>) -> Built,
     ) -> Built {
-        with_input(services, &self.options, &self.id, &self.model, tools, then)
+        let of = (&self.options, &self.id, &self.model);
+        with_input(services, of, tools, &self.plugged.sections, then)
     }
 
     /// Which field of the snapshot's identity differs from the stored session, compared as
@@ -349,7 +357,7 @@ impl Conversation {
 
     /// Makes a new snapshot and the generation that carries it; both are stored with the next turn.
     fn rebuild(&mut self, services: &Services, info: &SessionInfo, why: String) {
-        let built = build(services, &self.options, &self.id, &self.model, &self.tools);
+        let built = self.with_input(services, &self.tools, build_snapshot);
         self.snapshot = Arc::new(built.snapshot);
         self.warnings = built.warnings;
         let now = services.env.now();
@@ -589,7 +597,7 @@ fn registry(
 }
 
 /// What is offered to the model: the registry's tools, and delegation where it is wanted.
-fn definitions(registry: &dyn ToolRegistry, options: &StartOptions) -> Vec<ToolDef> {
+pub(crate) fn definitions(registry: &dyn ToolRegistry, options: &StartOptions) -> Vec<ToolDef> {
     let mut definitions = registry.definitions();
     definitions.push(compact::recall_definition());
     if options.delegates && options.child_of.is_none() {
@@ -605,15 +613,14 @@ fn build(
     model: &ModelChoice,
     tools: &ToolSet,
 ) -> Built {
-    with_input(services, options, session, model, tools, build_snapshot)
+    with_input(services, (options, session, model), tools, &[], build_snapshot)
 }
 
 fn with_input(
     services: &Services,
-    options: &StartOptions,
-    session: &SessionId,
-    model: &ModelChoice,
+    (options, session, model): (&StartOptions, &SessionId, &ModelChoice),
     tools: &ToolSet,
+    sections: &[PluginSection],
     then: impl FnOnce(&SnapshotInput<'_>) -> Built,
 ) -> Built {
     let now = services.env.now();
@@ -630,6 +637,7 @@ fn with_input(
         now,
         utc_offset_seconds: services.env.utc_offset_seconds(now),
         context_window: services.context_window,
+        sections,
     });
     if options.child_of.is_some() {
         return leave_out(&built, now, &delegate::NOT_INHERITED, delegate::NOT_INHERITED_WHY);

@@ -47,6 +47,8 @@ pub struct Services {
     pub redactor: Redactor,
     /// Bounds how many jobs of one task run at once.
     pub slots: JobSlots,
+    /// The plugins that conversations run with; None if none is enabled.
+    pub(crate) plugged: Option<crate::plugins::Plugged>,
     /// The in-process model server, where no provider is configured.
     rehearsal: Option<RehearsalServer>,
 }
@@ -113,6 +115,7 @@ impl Services {
             redactor: Redactor::default(),
             slots: JobSlots::default(),
             vars,
+            plugged: None,
             rehearsal,
         })
     }

@@ -79,6 +79,7 @@ impl Conversation {
         if input.text.trim().is_empty() && input.images.is_empty() && input.skills.is_empty() {
             return Err(AgentError::EmptyInput);
         }
+        self.prepare(services).await?;
         self.acquire(services)?;
         self.after_quiet(services, sink, cancel).await?;
         let row = self.store_user_row(services, input, sink)?;
@@ -91,10 +92,23 @@ impl Conversation {
             requests: Vec::new(),
             session: self.id.clone(),
         };
-        report.outcome = self.run(services, sink, cancel, &mut report).await?;
+        let ran = self.run(services, row, sink, cancel, &mut report).await;
+        let ended = match ran {
+            Ok(outcome) => {
+                report.outcome = outcome;
+                self.after_hooks(services, row, Ok(&report), sink).await;
+                Ok(())
+            }
+            Err(error) => {
+                self.after_hooks(services, row, Err(&error), sink).await;
+                Err(error)
+            }
+        };
+        ended?;
         sink.event(Event::TurnEnded(report.outcome.clone()));
         if report.outcome == TurnOutcome::Answered {
             self.after_turn(services, sink, cancel).await?;
+            self.tell_events(services, Some(&self.id), sink).await;
         }
         Ok(report)
     }
@@ -103,6 +117,7 @@ impl Conversation {
     async fn run(
         &mut self,
         services: &Services,
+        row: Seq,
         sink: &dyn EventSink,
         cancel: &Cancel,
         report: &mut TurnReport,
@@ -113,8 +128,11 @@ impl Conversation {
         let mut reasoning_only = false;
         let mut overflows = 0;
         let mut reason = Reason::PreApi;
-        for _ in 0..limit {
+        for number in 0..limit {
             self.before_request(services, reason, sink, cancel).await?;
+            if number == 0 {
+                self.before_turn(services, row, sink, cancel).await?;
+            }
             if cancel.is_cancelled() {
                 return Ok(TurnOutcome::Interrupted);
             }

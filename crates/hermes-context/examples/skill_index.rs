@@ -37,6 +37,7 @@ fn main() -> io::Result<()> {
             now: Timestamp(1_796_032_560_000_000),
             utc_offset_seconds: 0,
             context_window: None,
+            sections: &[],
         });
         times.push((start.elapsed(), built.snapshot.text.len()));
     }

@@ -25,7 +25,7 @@ pub use assemble::{
 };
 pub use receipt::WriteReceipt;
 pub use snapshot::{
-    Built, Difference, SnapshotInput, build_snapshot, leave_out, refresh_snapshot,
+    Built, Difference, PluginSection, SnapshotInput, build_snapshot, leave_out, refresh_snapshot,
     snapshot_differences, text_of,
 };
 pub use sources::{SOURCES, SourceKind, source_kind, source_of_path, sources_table};

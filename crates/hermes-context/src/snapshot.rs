@@ -41,6 +41,19 @@ pub struct SnapshotInput<'a> {
     pub utc_offset_seconds: i32,
     /// Tokens that the model's window holds, if that is known.
     pub context_window: Option<u64>,
+    /// What plugins add to the prompt, in its order.
+    pub sections: &'a [PluginSection],
+}
+
+/// A text that a plugin adds to the prompt of a new session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginSection {
+    /// Its id, one of its kind in the prompt.
+    pub id: String,
+    /// The plugin.
+    pub plugin: String,
+    /// The text.
+    pub text: String,
 }
 
 /// A prompt and what the person should know about it.

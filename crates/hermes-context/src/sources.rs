@@ -169,6 +169,17 @@ pub static SOURCES: &[SourceKind] = &[
         inspect: IN_SOURCES,
     },
     SourceKind {
+        id: "plugin",
+        name: "the sections of plugins",
+        owner: "the plugins that are enabled",
+        truth: "what a plugin registers as a section, computed by it once a session",
+        loaded: AT_START,
+        enters: "prompt, volatile tier",
+        refresh: Refresh::OnRequest,
+        when_seen: AT_REQUEST,
+        inspect: IN_SOURCES,
+    },
+    SourceKind {
         id: "session",
         name: "the session's identity",
         owner: "this program",

@@ -49,6 +49,11 @@ impl BuiltinTools {
         Self { bench: Arc::new(Workbench::new(context)) }
     }
 
+    /// The names of all built-in tools, offered or not.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        TOOLS.iter().map(|tool| tool.name)
+    }
+
     /// Commands that the person allowed until the session ends.
     pub fn session_approvals(&self) -> Vec<SessionApproval> {
         self.bench.guard.session_approvals()

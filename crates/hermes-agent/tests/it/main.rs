@@ -6,6 +6,7 @@ mod beside;
 mod compacting;
 mod delegation;
 mod identity;
+mod plugged;
 mod proof;
 mod storm;
 mod tracing;

@@ -114,6 +114,7 @@ pub(super) fn add_all(out: &mut Composer, input: &SnapshotInput<'_>) {
     add_skills(out, input);
     add_memory(out, input, MemoryKind::Memory);
     add_memory(out, input, MemoryKind::User);
+    add_sections(out, input);
     add_session(out, input);
     add_date(out, input);
 }
@@ -389,6 +390,30 @@ fn shown(entry: &Entry) -> String {
             format!("[{source}; not said by the person] {}", entry.text)
         }
         None => entry.text.clone(),
+    }
+}
+
+/// What plugins add. Their text is screened like a project's file: they bring texts of others.
+fn add_sections(out: &mut Composer, input: &SnapshotInput<'_>) {
+    for section in input.sections {
+        let screened = threat::screen(&section.text);
+        let verdict = if screened.removed.is_empty() {
+            Verdict::Loaded
+        } else {
+            for found in &screened.removed {
+                out.warnings.push(format!(
+                    "plugin {}: section {}:{}: taken out of the prompt by the threat scan ({})",
+                    section.plugin, section.id, found.line, found.rule
+                ));
+            }
+            project::flagged(&screened)
+        };
+        let text =
+            fence("plugin", &[("from", &section.plugin), ("id", &section.id)], &screened.text);
+        let id = format!("plugin:{}", section.id);
+        let source = Source::Plugin { id: section.plugin.clone() };
+        let digest = Digest::of(&section.text);
+        out.add(&id, Tier::Volatile, source, digest, State { text, verdict });
     }
 }
 

@@ -93,6 +93,7 @@ impl World {
             now: NOW,
             utc_offset_seconds: 3600,
             context_window: self.window,
+            sections: &[],
         })
     }
 

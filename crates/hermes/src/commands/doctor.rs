@@ -475,6 +475,7 @@ fn sources(app: &App, loaded: &Loaded, report: &mut Report) {
         now,
         utc_offset_seconds: app.env.utc_offset_seconds(now),
         context_window: loaded.config.model.context_length,
+        sections: &[],
     });
     for block in &built.snapshot.blocks {
         let Source::File { path } = &block.source else { continue };

@@ -1,0 +1,119 @@
+//! Plugins in a session: when they are started, what they hear and when, what they may change.
+//!
+//! Nothing is started before a session's first turn, and nothing at all where no plugin, shell hook
+//! or webhook is enabled. What a plugin adds to a conversation is a stored part with its own origin,
+//! so that every request with it can be rebuilt.
+//!
+//! Invariants: no lock is held while plugins are waited for; a plugin that fails ends no turn; a
+//! session hears of its own compactions and deletions before its next `pre_llm_call`; observers are
+//! told after the fact is stored.
+
+mod events;
+mod history;
+mod serve;
+mod setup;
+mod turn;
+
+use std::sync::Arc;
+
+use hermes_context::{PluginSection, build_snapshot};
+use hermes_core::ToolSet;
+use hermes_plugins::{CallContext, Payload, WithPlugins};
+use serde_json::json;
+
+pub use events::deliver_events;
+pub use setup::{Plugged, PluginSurface, plugins_of};
+
+use crate::conversation::{Conversation, definitions};
+use crate::{AgentError, Services};
+
+/// What a session knows of the plugins that it runs with.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Whether its tools and prompt are joined with those of plugins.
+    prepared: bool,
+    /// Whether a prompt was built that plugins were not told of.
+    start_due: bool,
+    /// The sections of plugins, as they stand in the prompt.
+    pub(crate) sections: Vec<PluginSection>,
+    /// The history in the form in which plugins know it.
+    history: history::History,
+}
+
+impl Conversation {
+    /// Starts the enabled plugins, if that has not been done, and joins their tools, skills and
+    /// prompt sections with this session. A turn does so by itself; to be called before a session's
+    /// prompt is shown. Without plugins it does nothing.
+    ///
+    /// # Errors
+    /// If what the session refers to cannot be read.
+    pub async fn prepare(&mut self, services: &Services) -> Result<(), AgentError> {
+        let Some(plugged) = services.plugged() else { return Ok(()) };
+        if std::mem::replace(&mut self.plugged.prepared, true) {
+            return Ok(());
+        }
+        let plugins = &plugged.plugins;
+        plugins.ready().await;
+        let call = self.plugin_call();
+        let own = self.registry.clone();
+        plugged.served.holds(&self.id, &own);
+        self.registry = Arc::new(WithPlugins::new(own, plugins.clone(), call.clone()).await);
+        let facts = json!({
+            "session_id": self.id.as_str(),
+            "model": self.model.model,
+            "provider": self.model.provider,
+            "platform": self.options.platform,
+            "profile_name": services.home.profile(),
+            "cwd": self.options.workspace.cwd.display().to_string(),
+        });
+        let sections = plugins.prompt_sections(&facts, &call).await.into_iter();
+        self.plugged.sections = sections
+            .map(|section| PluginSection {
+                id: section.id,
+                plugin: section.plugin.to_string(),
+                text: section.text,
+            })
+            .collect();
+        if self.is_stored() {
+            let info = services.store.session(&self.id)?;
+            if let Some(info) = info {
+                self.catch_up(services, &info);
+                self.plugged.start_due = self.resumed.rebuilt_because.is_some();
+            }
+        } else {
+            self.tools = Arc::new(ToolSet::new(definitions(&*self.registry, &self.options)));
+            let built = self.with_input(services, &self.tools, build_snapshot);
+            self.snapshot = Arc::new(built.snapshot);
+            self.warnings = built.warnings;
+            self.restart_unsaved(services.env.now());
+            self.plugged.start_due = true;
+        }
+        Ok(())
+    }
+
+    /// The conversation as plugins are told of it.
+    pub(crate) fn plugin_call(&self) -> CallContext {
+        CallContext {
+            session_id: self.id.as_str().to_owned(),
+            session_key: self.id.as_str().to_owned(),
+            platform: self.options.platform.clone(),
+            ..CallContext::default()
+        }
+    }
+
+    /// A payload that names the conversation and the turn.
+    pub(crate) fn plugin_payload(&self) -> Payload {
+        let id = self.id.as_str();
+        Payload::new(self.plugin_call())
+            .text("session_id", id)
+            .text("task_id", id)
+            .text("turn_id", &self.plugin_turn())
+            .text("model", &self.model.model)
+            .text("platform", &self.options.platform)
+    }
+
+    /// A name of the present turn that no other turn has.
+    pub(crate) fn plugin_turn(&self) -> String {
+        format!("{}-{}", self.id, self.turn)
+    }
+}
