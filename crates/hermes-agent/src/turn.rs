@@ -125,6 +125,7 @@ impl Conversation {
         let child = self.options.child_of.as_ref().map(|child| child.call_limit);
         let limit = child.or(services.config.agent.max_turns).unwrap_or(DEFAULT_MAX_CALLS);
         let mut broken = 0;
+        let mut again = None;
         let mut reasoning_only = false;
         let mut overflows = 0;
         let mut reason = Reason::PreApi;
@@ -136,7 +137,7 @@ impl Conversation {
             if cancel.is_cancelled() {
                 return Ok(TurnOutcome::Interrupted);
             }
-            match self.step(services, sink, cancel, report).await? {
+            match self.step(services, again.take(), sink, cancel, report).await? {
                 Step::Answer(text) => {
                     report.answer = text;
                     return Ok(TurnOutcome::Answered);
@@ -172,6 +173,7 @@ impl Conversation {
                         () = tokio::time::sleep(pause) => {}
                     }
                     self.hide_last_row(services, sink)?;
+                    again = report.requests.last().cloned();
                 }
                 Step::TooLarge { why, limits } => {
                     overflows += 1;
@@ -193,10 +195,12 @@ impl Conversation {
         Ok(TurnOutcome::LimitReached(limit))
     }
 
-    /// One request: assembled, recorded, sent, and its reply stored.
+    /// One request: assembled, recorded, sent, and its reply stored. `retries` is the request whose
+    /// answer broke off.
     async fn step(
         &mut self,
         services: &Services,
+        retries: Option<RequestId>,
         sink: &dyn EventSink,
         cancel: &Cancel,
         report: &mut TurnReport,
@@ -242,6 +246,7 @@ impl Conversation {
             ledger: LedgerFacts {
                 session: &session,
                 turn,
+                retries,
                 task: Task::Main,
                 generation,
                 cut,

@@ -278,6 +278,7 @@ impl Client {
                 ledger: LedgerFacts {
                     session: job.place.session,
                     turn: job.place.turn,
+                    retries: None,
                     task: Task::Auxiliary(job.task.into()),
                     generation: job.place.generation,
                     cut: job.place.cut,

@@ -52,6 +52,8 @@ pub struct LedgerFacts<'a> {
     pub session: &'a SessionId,
     /// Which turn.
     pub turn: TurnNo,
+    /// The request whose answer broke off and is asked for again.
+    pub retries: Option<RequestId>,
     /// What the call is for.
     pub task: Task,
     /// The generation it is assembled from.
@@ -318,14 +320,14 @@ impl Call<'_> {
         assembled: &Assembled,
         encoded: &Encoded,
     ) -> Attempt {
-        let LedgerFacts { session, turn, task, generation, cut, compactions, renderer } =
+        let LedgerFacts { session, turn, retries, task, generation, cut, compactions, renderer } =
             self.input.ledger.clone();
         Attempt {
             id: RequestId::generate(self.input.env),
             session: session.clone(),
             turn,
             attempt: self.number(),
-            retries: self.ends.last().map(|end| end.id.clone()),
+            retries: self.ends.last().map(|end| end.id.clone()).or(retries),
             task,
             wire: profile.api_mode.as_str().into(),
             provider: endpoint.provider.clone(),

@@ -116,7 +116,6 @@ fn build(kind: Kind) -> Result<reqwest::Client, String> {
         .redirect(reqwest::redirect::Policy::none())
         .pool_max_idle_per_host(4)
         .tcp_keepalive(Duration::from_secs(30))
-        .no_proxy()
         .user_agent(concat!("hermes/", env!("CARGO_PKG_VERSION")));
     let builder = if kind.tls {
         // The default builder asks for the process's provider; whoever was first is fine.
@@ -125,6 +124,8 @@ fn build(kind: Kind) -> Result<reqwest::Client, String> {
         }
         builder
     } else {
+        // What is served without TLS is on this machine or beside it: no proxy knows the way.
+        let builder = builder.no_proxy();
         // Never used, but asked for: a configuration without roots, made in microseconds.
         let provider = rustls::crypto::ring::default_provider();
         let config = rustls::ClientConfig::builder_with_provider(provider.into())

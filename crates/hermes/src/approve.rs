@@ -172,7 +172,7 @@ mod tests {
             cwd: "/work\u{202e}".into(),
             reason: "why\u{9b}".to_owned(),
         });
-        assert!(question.contains("rm x\\u{1b}[2K\\u{d}ls\n  \tok"), "{question}");
-        assert!(question.contains("/work\\u{202e}") && question.contains("why\\u{9b}"));
+        assert!(question.contains("rm x\\u001b[2K\\u000dls\n  \tok"), "{question}");
+        assert!(question.contains("/work\\u202e") && question.contains("why\\u009b"));
     }
 }

@@ -121,7 +121,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.replace("\r\n", "\n").chars() {
         if steers(c) {
-            shown.extend(c.escape_default());
+            // As JSON writes it, so that JSON stays JSON on a terminal; all of them have four digits.
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             shown.push(c);
         }
@@ -235,10 +236,10 @@ mod tests {
     fn what_would_steer_a_terminal_is_shown_and_everything_else_stays() {
         for (text, expected) in [
             ("plain\n\ttext äöü 漢", "plain\n\ttext äöü 漢"),
-            ("\u{1b}]52;c;aGk=\u{7}", "\\u{1b}]52;c;aGk=\\u{7}"),
-            ("one\r\ntwo\rthree", "one\ntwo\\rthree"),
-            ("c1 \u{9b}2J del \u{7f}", "c1 \\u{9b}2J del \\u{7f}"),
-            ("ab\u{202e}cd\u{2066}", "ab\\u{202e}cd\\u{2066}"),
+            ("\u{1b}]52;c;aGk=\u{7}", "\\u001b]52;c;aGk=\\u0007"),
+            ("one\r\ntwo\rthree", "one\ntwo\\u000dthree"),
+            ("c1 \u{9b}2J del \u{7f}", "c1 \\u009b2J del \\u007f"),
+            ("ab\u{202e}cd\u{2066}", "ab\\u202ecd\\u2066"),
         ] {
             assert_eq!(visible(text), expected);
         }
@@ -258,7 +259,7 @@ mod tests {
     #[test]
     fn our_own_colours_pass_and_no_other_sequence_does() {
         let text = format!("{} \x1b[2J\x1b[8mx\x1b[1;1H\x1b", Paint(true).red("bad"));
-        let shown = "\x1b[31mbad\x1b[0m \\u{1b}[2J\\u{1b}[8mx\\u{1b}[1;1H\\u{1b}";
+        let shown = "\x1b[31mbad\x1b[0m \\u001b[2J\\u001b[8mx\\u001b[1;1H\\u001b";
         assert_eq!(harmless(&text, Paint(true)), shown);
         assert!(!harmless(&text, Paint(false)).contains('\x1b'));
     }

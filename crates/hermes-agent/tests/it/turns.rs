@@ -152,6 +152,8 @@ fn a_stream_that_breaks_after_text_was_shown_keeps_it_and_asks_again_without_it(
         ]
     );
     assert_eq!(history.rows[1].text_of(Origin::Model), "part one ");
+    let again = services.store.request(report.requests[1].as_str()).unwrap();
+    assert_eq!(again.attempt.retries.as_ref(), Some(&report.requests[0]));
     let second = String::from_utf8(bench.server.received().pop().unwrap()).unwrap();
     assert!(!second.contains("part one"), "the broken answer was sent back");
 }

@@ -180,6 +180,7 @@ impl Rig {
             ledger: LedgerFacts {
                 session: &session,
                 turn: TurnNo(1),
+                retries: None,
                 task: Task::Main,
                 generation: GenerationNo(0),
                 cut: Seq(1),

@@ -1,6 +1,6 @@
 //! One thing said and answered: forms of output, resume, proof, deletion.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -263,4 +263,29 @@ fn an_export_into_a_folder_that_is_not_there_is_told_with_its_name() {
     assert!(ran.stderr.contains("cannot write not/there.jsonl"), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: make the folder not first"), "{}", ran.stderr);
     assert_eq!(rig.run(["-c", "--resume", "latest", "-z", "x"]).code, 2);
+}
+
+#[test]
+fn an_endpoint_with_tls_is_reached_through_the_proxy_of_the_environment() {
+    let rig = Rig::new();
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = proxy.local_addr().unwrap();
+    let asked = std::thread::spawn(move || {
+        let (mut stream, _) = proxy.accept().unwrap();
+        let mut head = [0; 1024];
+        let count = stream.read(&mut head).unwrap();
+        // Every further try meets a closed port.
+        stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").unwrap();
+        String::from_utf8_lossy(&head[..count]).into_owned()
+    });
+    rig.config(
+        "model:\n  default: m\n  provider: custom\n  base_url: https://model.invalid/v1\n  \
+         api_key: test-not-a-key\nagent:\n  api_max_retries: 0\n",
+    );
+    let mut command = rig.command(["chat", "-q", "hello"]);
+    command.env("HTTPS_PROXY", format!("http://{address}"));
+    let said = command.output().unwrap();
+    assert_eq!(said.status.code(), Some(4), "{}", String::from_utf8_lossy(&said.stderr));
+    let asked = asked.join().unwrap();
+    assert!(asked.starts_with("CONNECT model.invalid:443"), "{asked}");
 }

@@ -374,14 +374,14 @@ fn a_model_cannot_steer_the_terminal() {
     let terminal = Terminal::start(&rig, &[]);
     terminal.wait_for_prompt();
     terminal.line("hello");
-    terminal.wait_for(r"\u{1b}]52;c;aGk=\u{7}\u{1b}[2J\u{1b}[1;1Hfake\u{202e}");
+    terminal.wait_for(r"\u001b]52;c;aGk=\u0007\u001b[2J\u001b[1;1Hfake\u202e");
     terminal.wait_for_prompt();
     let screen = terminal.wait_for("/help lists commands");
     assert!(screen.contains("> hello"), "{screen}");
     // What is stored is shown the same way, and a pipe gets every byte.
     let shown = Terminal::start(&rig, &["sessions", "show", "latest"]);
     let (_, screen) = shown.end();
-    assert!(screen.contains(r"\u{1b}[1;1Hfake"), "{screen}");
+    assert!(screen.contains(r"\u001b[1;1Hfake"), "{screen}");
     assert!(rig.ok(["sessions", "show", "latest"]).contains("\u{1b}[2J"));
 }
 

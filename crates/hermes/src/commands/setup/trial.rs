@@ -34,6 +34,7 @@ pub fn answers(env: &Arc<dyn Env>, config: &EndpointConfig) -> anyhow::Result<Re
         ledger: LedgerFacts {
             session: &session,
             turn: TurnNo(1),
+            retries: None,
             task: Task::Auxiliary("setup".into()),
             generation: GenerationNo(0),
             cut: Seq(1),
