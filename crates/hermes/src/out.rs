@@ -4,6 +4,7 @@
 //! characters are shown escaped there, whatever they came in; in a pipe every byte stays.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -122,7 +123,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     for c in text.replace("\r\n", "\n").chars() {
         if steers(c) {
             // As JSON writes it, so that JSON stays JSON on a terminal; all of them have four digits.
-            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+            // Writing to a string cannot fail.
+            drop(fmt::Write::write_fmt(&mut shown, format_args!("\\u{:04x}", u32::from(c))));
         } else {
             shown.push(c);
         }
