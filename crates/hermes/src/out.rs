@@ -124,7 +124,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         if steers(c) {
             // As JSON writes it, so that JSON stays JSON on a terminal; all of them have four digits.
             // Writing to a string cannot fail.
-            drop(fmt::Write::write_fmt(&mut shown, format_args!("\\u{:04x}", u32::from(c))));
+            fmt::Write::write_fmt(&mut shown, format_args!("\\u{:04x}", u32::from(c))).ok();
         } else {
             shown.push(c);
         }
