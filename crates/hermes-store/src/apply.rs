@@ -172,13 +172,6 @@ impl<'a> Applier<'a> {
         if !is_new {
             return self.same_row(row);
         }
-        match self.care {
-            Care::Strict => index::add_row(self.tx, self.session_no, row)?,
-            // Parts of it may have come before it.
-            Care::Lenient => {
-                index::renew_row(self.tx, self.session_no, row.seq, &index::Index::BOTH)?;
-            }
-        }
         self.active_at(row.created_at);
         if flags.active {
             self.messages += 1;
@@ -549,7 +542,7 @@ impl<'a> Applier<'a> {
             return Ok(());
         }
         self.execute("UPDATE row SET id = ?2 WHERE id = ?1", params![id, above + 1], DOING)?;
-        Ok(())
+        index::row_moved(self.tx, self.session_no, by)
     }
 
     fn reach(&mut self) -> Result<i64, StoreError> {

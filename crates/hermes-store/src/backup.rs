@@ -12,7 +12,9 @@ use rusqlite::{Connection, OpenFlags};
 use crate::db::Doing as _;
 use crate::files::{self, io_at};
 use crate::store::Store;
-use crate::{DeleteReceipt, DeleteRequest, OpenMode, StoreError, StoreOptions, StorePaths, lease};
+use crate::{
+    DeleteReceipt, DeleteRequest, OpenMode, StoreError, StoreOptions, StorePaths, lease, point,
+};
 
 /// Pages copied at once, so that writers come in between.
 const PAGES: i32 = 1024;
@@ -102,6 +104,9 @@ fn forget_in(
     reason: DeleteReason,
 ) -> Result<(), StoreError> {
     let copy = opened(store, path)?;
+    // Whoever held a session when the copy was made holds nothing in it.
+    let wait = copy.inner().options().busy_timeout;
+    copy.inner().write(move |side| side.transaction(wait, lease::release_all))?;
     let known: Vec<SessionId> = ids
         .iter()
         .filter(|id| copy.session(id).is_ok_and(|found| found.is_some()))
@@ -185,10 +190,13 @@ impl Store {
                 .doing("opening the backup")?;
             copy(&source, &fresh)?;
         }
+        point::reach("restore: copied");
         let prepared = self.prepare_restored(&fresh);
         let outcome = prepared.and_then(|()| {
             let kept = if db.exists() { Some(self.backup(None)?) } else { None };
+            point::reach("restore: former kept");
             self.take_over(&fresh)?;
+            point::reach("restore: in place");
             Ok(kept)
         });
         files::remove(&fresh).map_err(io_at(&fresh))?;

@@ -10,17 +10,18 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 
 use crate::files;
 use crate::repair::with_suffix;
-use crate::{StoreError, StoreOptions, Unavailable};
+use crate::{StoreError, StoreOptions, Unavailable, point};
 
 /// Marks a database as this project's ("HRMS").
 const APPLICATION_ID: i32 = 0x4852_4d53;
 
 /// The numbered steps; a released one is never changed.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_capsules.sql"),
     include_str!("../migrations/0003_search.sql"),
     include_str!("../migrations/0004_compactions.sql"),
+    include_str!("../migrations/0005_tail.sql"),
 ];
 
 /// The views, made anew after the steps.
@@ -263,6 +264,7 @@ fn migrate(connection: &mut Connection, path: &Path, found: Found) -> Result<(),
         let mode: String = connection
             .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
             .doing("switching to the write-ahead log")?;
+        point::reach("migrate: log made");
         if mode != "wal" {
             tracing::warn!(mode, "the store's file system offers no write-ahead log");
         }
@@ -280,6 +282,7 @@ fn migrate(connection: &mut Connection, path: &Path, found: Found) -> Result<(),
     for (version, sql) in (1_u32..).zip(MIGRATIONS) {
         if version > have {
             transaction.execute_batch(sql).doing(DOING)?;
+            point::reach("migrate: step");
         }
     }
     if (1..SEARCH_STEP).contains(&have) {
@@ -291,7 +294,10 @@ fn migrate(connection: &mut Connection, path: &Path, found: Found) -> Result<(),
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
         ))
         .doing(DOING)?;
-    transaction.commit().doing(DOING)
+    point::reach("migrate: before the commit");
+    transaction.commit().doing(DOING)?;
+    point::reach("migrate: committed");
+    Ok(())
 }
 
 /// Sets how long the connection waits for a lock.

@@ -17,7 +17,7 @@ use crate::rows::{key_range, unreadable};
 use crate::store::Store;
 use crate::{
     DeleteReceipt, DeleteRequest, Remaining, RemovedSession, StoreError, StorePaths, apply, backup,
-    capsules, draft, engage, files, scrub, search, spool,
+    capsules, draft, engage, files, point, scrub, search, spool,
 };
 
 const DOING: &str = "deleting sessions";
@@ -72,9 +72,11 @@ pub(crate) fn delete(
         receipt
     })?;
     if !dry_run {
+        point::reach("delete: committed");
         for removed in &receipt.removed {
             remove_files(inner.paths(), &removed.id);
         }
+        point::reach("delete: own files gone");
         for path in &receipt.files {
             if let Err(error) = files::remove(Path::new(path)) {
                 tracing::warn!(%error, path, "a file of a deleted session stays");
@@ -83,6 +85,7 @@ pub(crate) fn delete(
         if with_derived && !receipt.replayed {
             backup::forget(store, &receipt)?;
         }
+        point::reach("delete: all files gone");
         scrub::later(store);
     }
     Ok(receipt)
@@ -173,10 +176,12 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
     let root = known.first().map_or_else(|| SessionId::new(""), |(id, _)| id.clone());
     for (id, session_no) in &all {
         receipt.removed.push(remove(tx, job, id, *session_no, &root)?);
+        point::reach("delete: removed");
     }
     if job.dry_run {
         return Ok(receipt);
     }
+    search::index::rows_removed(tx)?;
     let deleted: Vec<SessionId> =
         receipt.removed.iter().map(|removed| removed.id.clone()).collect();
     let event = OutboxEvent::OnSessionDelete(SessionDelete {

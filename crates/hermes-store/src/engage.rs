@@ -11,7 +11,7 @@ use crate::lease::{self, Claim};
 use crate::ledger;
 use crate::rows::{key_range, seq_of};
 use crate::spool::SpoolContents;
-use crate::{Batch, Record, SessionInit, StoreError};
+use crate::{Batch, Record, SessionInit, StoreError, point};
 
 /// Who wants to write to which session.
 #[derive(Clone)]
@@ -86,13 +86,16 @@ pub(crate) fn last_seq(
 ) -> Result<Seq, StoreError> {
     let (from, to) = key_range(session_no);
     let (row, part, reach): (i64, Option<i64>, i64) = connection
-        .query_row(
+        .prepare_cached(
             "SELECT ifnull((SELECT max(seq) FROM row WHERE session_no = ?1), 0),
                  (SELECT max(key) FROM part WHERE key BETWEEN ?2 AND ?3),
                  (SELECT max(op_reach, cut_reach) FROM sessions WHERE session_no = ?1)",
-            params![session_no, from, to],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
+        .and_then(|mut statement| {
+            statement.query_row(params![session_no, from, to], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+        })
         .doing("finding the last seq")?;
     Ok(Seq(row.max(reach) as u64).max(part.map(seq_of).unwrap_or_default()))
 }
@@ -106,6 +109,7 @@ pub(crate) fn engage(
     batch: &Batch,
 ) -> Result<Outcome, StoreError> {
     let spool = load()?;
+    point::reach("append: begun");
     let session_no = match find_or_create(tx, plan, spool.as_ref())? {
         Found::Session(session_no) => session_no,
         Found::Deleted { session_no, at } => {
@@ -131,6 +135,7 @@ pub(crate) fn engage(
         Applier::new(tx, session_no, &plan.session, plan.claim.now, plan.care).apply(batch)?;
     }
     engaged.last_seq = last_seq(tx, session_no)?;
+    point::reach("append: applied");
     Ok(Outcome::Engaged(engaged))
 }
 

@@ -8,7 +8,7 @@ use rusqlite::{Transaction, params};
 use crate::apply::{self, Applier, Care};
 use crate::db::Doing as _;
 use crate::store::Store;
-use crate::{Batch, SessionInit, StoreError, engage};
+use crate::{Batch, SessionInit, StoreError, engage, point};
 
 const DOING: &str = "importing a session";
 
@@ -129,7 +129,9 @@ fn import(
         return Ok(outcome);
     }
     let session_no = apply::create_session(tx, &session.init)?;
+    point::reach("import: session made");
     Applier::new(tx, session_no, id, now, Care::Lenient).apply(&session.records)?;
+    point::reach("import: records in");
     for (name, value) in &session.facts {
         let Some(column) = TRAVELLING.iter().find(|known| *known == name) else { continue };
         let value = match value {

@@ -35,6 +35,7 @@ mod lease;
 mod ledger;
 mod messages;
 mod outbox;
+mod point;
 mod read;
 mod record;
 mod repair;

@@ -16,7 +16,7 @@ use crate::db::{self, Doing as _};
 use crate::files::{self, io_at};
 use crate::store::Store;
 use crate::{
-    Finding, OpenMode, StoreError, StoreOptions, StorePaths, apply, backup, lease, search,
+    Finding, OpenMode, StoreError, StoreOptions, StorePaths, apply, backup, lease, point, search,
 };
 
 const DOING: &str = "repairing the store";
@@ -81,6 +81,7 @@ pub fn repair(
     }
     let fresh = paths.db.with_extension("repairing");
     let outcome = rebuild(paths, &fresh, &mut report);
+    point::reach("repair: copy closed");
     if outcome.is_err() {
         remove_with_side_files(&fresh)?;
     }
@@ -128,6 +129,7 @@ fn rebuild(paths: &StorePaths, fresh: &Path, report: &mut RepairReport) -> Resul
     for table in tables {
         let salvage = Salvage::of(&source, &transaction, &table)?;
         let (copied, unreadable) = salvage.run()?;
+        point::reach("repair: table copied");
         report.copied.insert(table.clone(), copied);
         if unreadable > 0 {
             report.unreadable.insert(table, unreadable);
@@ -141,6 +143,7 @@ fn rebuild(paths: &StorePaths, fresh: &Path, report: &mut RepairReport) -> Resul
     }
     tidy(&transaction)?;
     transaction.commit().doing(DOING)?;
+    point::reach("repair: copied");
     crate::scrub::truncate_log(&target)?;
     target.close().map_err(|(_, error)| error).doing(DOING)?;
     backup::verify(fresh)
@@ -206,19 +209,23 @@ fn put_in_place(
         let synced = std::fs::File::open(&copy).and_then(|file| file.sync_all());
         synced.map_err(io_at(&copy))?;
     }
+    point::reach("repair: log kept");
     if std::fs::hard_link(&paths.db, &kept).is_err() {
         std::fs::copy(&paths.db, &kept).map_err(io_at(&kept))?;
     }
     if let Some(folder) = paths.db.parent() {
         files::sync_dir(folder).map_err(io_at(folder))?;
     }
+    point::reach("repair: original kept");
     // The log goes first: the new file must never be read with the log of the old one. A process
     // that dies between the two is made good by `log_back`.
     for suffix in ["-wal", "-shm"] {
         let side = with_suffix(&paths.db, suffix);
         files::remove(&side).map_err(io_at(&side))?;
     }
+    point::reach("repair: log gone");
     std::fs::rename(fresh, &paths.db).map_err(io_at(fresh))?;
+    point::reach("repair: in place");
     if let Some(folder) = paths.db.parent() {
         files::sync_dir(folder).map_err(io_at(folder))?;
         let mut originals = kept_originals(folder, &paths.db);
@@ -444,7 +451,9 @@ impl Store {
         let size = move || std::fs::metadata(&db).map_or(0, |meta| meta.len());
         let before = size();
         self.inner().forget_readers();
-        self.inner().write(|side| {
+        let wait = self.inner().options().busy_timeout;
+        self.inner().write(move |side| {
+            side.catch_up(wait)?;
             let connection = side.connection()?;
             for index in search::index::Index::BOTH {
                 crate::scrub::merge(connection, index.table())?;

@@ -14,7 +14,7 @@ use crate::rows::unreadable;
 use crate::search::index::Index;
 use crate::store::Store;
 use crate::worker::WriteSide;
-use crate::{DeleteReceipt, StoreError};
+use crate::{DeleteReceipt, StoreError, point};
 
 const DOING: &str = "scrubbing what was deleted";
 const DUE: &str = "scrub_due";
@@ -73,6 +73,7 @@ fn scrub(connection: &Connection) -> Result<(), StoreError> {
     for index in Index::BOTH {
         merge(connection, index.table())?;
     }
+    point::reach("scrub: index merged");
     let size: i64 = connection
         .query_row(
             "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
@@ -83,7 +84,10 @@ fn scrub(connection: &Connection) -> Result<(), StoreError> {
     if size <= SMALL {
         connection.execute_batch("VACUUM").doing(DOING)?;
     }
-    truncate_log(connection)
+    point::reach("scrub: rewritten");
+    truncate_log(connection)?;
+    point::reach("scrub: log cut");
+    Ok(())
 }
 
 /// Merges all segments into one, step by step.

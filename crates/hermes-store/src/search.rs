@@ -1,8 +1,8 @@
 //! Search: tokens, index, questions, ranking, answers.
 //!
-//! Invariants: the index changes in the transaction that changes the rows; no question raises an
-//! error of the index, whatever is in it; the work for one question is bounded, however many rows
-//! a word is in.
+//! Invariants: what is committed is found, whether it is in the index already or not (`tail.rs`), and
+//! what is deleted is not; no question raises an error of the index, whatever is in it; the work for
+//! one question is bounded, however many rows a word is in.
 
 mod answer;
 mod find;
@@ -11,6 +11,7 @@ mod matching;
 mod question;
 mod rank;
 mod stem;
+mod tail;
 mod tokens;
 
 use std::collections::HashSet;

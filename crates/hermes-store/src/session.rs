@@ -9,10 +9,11 @@ use hermes_core::{Seq, SessionId, TurnNo};
 use crate::apply::Care;
 use crate::draft::{self, Draft, DraftHeader};
 use crate::engage::{self, Engaged, Outcome, Plan};
+use crate::search::index;
 use crate::spool::{self, Spool, SpoolError, SpoolHeader};
 use crate::store::Store;
 use crate::{
-    Batch, Committed, Record, RecoveredOutcome, SessionInit, StoreError, Unavailable, lease,
+    Batch, Committed, Record, RecoveredOutcome, SessionInit, StoreError, Unavailable, lease, point,
 };
 
 /// Writes to one session while it holds its lease.
@@ -111,6 +112,9 @@ impl SessionWriter {
         let had_spool = writer.spool.is_some();
         match writer.run(Vec::new(), drafts.clone())? {
             (Ok(engaged), _) => {
+                if !drafts.is_empty() {
+                    point::reach("draft: taken in");
+                }
                 draft_files_gone(&drafts);
                 let outcome = RecoveredOutcome::TakenIn {
                     batches: engaged.batches,
@@ -211,6 +215,9 @@ impl SessionWriter {
     }
 
     fn settle_drafts(&mut self, batch: &Batch) {
+        if !self.drafts.is_empty() {
+            point::reach("draft: before its end");
+        }
         let folder = &self.store.inner().paths().drafts_dir;
         draft::settle(folder, &self.lease.session, &mut self.drafts, batch);
     }
@@ -237,6 +244,7 @@ impl SessionWriter {
         let draft = Draft::create(&inner.paths().drafts_dir, &header)?;
         self.last = header.row;
         self.drafts.push(header.row);
+        point::reach("draft: begun");
         Ok(draft)
     }
 
@@ -290,6 +298,10 @@ impl SessionWriter {
             } else {
                 side.transaction(wait, work)
             };
+            if outcome.is_ok() {
+                point::reach("append: committed");
+                side.wrote_text(index::text_bytes(&batch));
+            }
             Ok((outcome, batch))
         })?;
         let outcome = match outcome {
@@ -312,6 +324,9 @@ impl SessionWriter {
         self.last = self.last.max(engaged.last_seq);
         self.init = None;
         self.told = false;
+        if self.spool.is_some() {
+            point::reach("spool: taken in");
+        }
         if engaged.conflict
             && let Some(spool) = self.spool.take()
         {

@@ -16,7 +16,7 @@ use hermes_core::{Digest, SessionId};
 use serde::{Deserialize, Serialize};
 
 use crate::files;
-use crate::{Batch, Holder, Record, SessionInit};
+use crate::{Batch, Holder, Record, SessionInit, point};
 
 const MAGIC: &[u8] = b"hermes spool 1\n";
 const HEAD: usize = 4 + 32;
@@ -140,7 +140,10 @@ impl Spool {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        let written = self.file.write_all(bytes).and_then(|()| {
+            point::reach("spool: written");
+            self.file.sync_data()
+        });
         if let Err(error) = written {
             // What was half written must not stand before the next frame.
             self.file.set_len(self.length)?;
@@ -148,6 +151,7 @@ impl Spool {
             return Err(error);
         }
         self.length += bytes.len() as u64;
+        point::reach("spool: synced");
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! The writer thread: it alone owns the connection that writes.
 //!
 //! Started on first need, ended when the store is dropped. Callers wait for the answer to their
-//! job, so the queue is short by nature; its bound is a guard.
+//! job, so the queue is short by nature; its bound is a guard. Between jobs, when nobody waits, it
+//! takes new rows into the search index.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,10 +14,20 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::backup;
 use crate::db::{self, Doing as _};
 use crate::repair::with_suffix;
-use crate::{StoreError, StoreOptions, Unavailable};
+use crate::search::index;
+use crate::{StoreError, StoreOptions, Unavailable, point};
 
 /// Jobs that may wait.
 const QUEUE: usize = 64;
+
+/// The thread is idle when no job came for this long.
+const IDLE: Duration = Duration::from_millis(100);
+/// So many rows, or so much text in them, are taken into the index even if it is never idle: a
+/// search reads them one by one until then.
+const MOST_BEHIND: u64 = 512;
+const MOST_TEXT_BEHIND: usize = 1 << 20;
+/// Rows taken into the index in one transaction.
+const STEP: usize = 512;
 
 type Job = Box<dyn FnOnce(&mut WriteSide) + Send>;
 
@@ -29,6 +40,10 @@ pub(crate) struct WriteSide {
     identity: Option<Identity>,
     /// What was open is saved already.
     rescued: bool,
+    /// Something may have been written since the index was brought up to date.
+    behind: bool,
+    /// Text written since then.
+    text_behind: usize,
 }
 
 /// Which files stand under the names of the store and its log.
@@ -122,6 +137,48 @@ impl WriteSide {
         self.identity = None;
     }
 
+    /// Notes that so many bytes of text were written.
+    pub(crate) fn wrote_text(&mut self, bytes: usize) {
+        self.text_behind = self.text_behind.saturating_add(bytes);
+    }
+
+    /// After a job: the index must not fall too far behind.
+    fn worked(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        self.behind = true;
+        if self.text_behind >= MOST_TEXT_BEHIND
+            || index::behind(connection).is_ok_and(|rows| rows >= MOST_BEHIND)
+        {
+            self.catch_up_quietly();
+        }
+    }
+
+    /// Takes the new rows into the index if nobody else is writing; what stays is searched by itself
+    /// and taken in later.
+    fn catch_up_quietly(&mut self) {
+        self.behind = false;
+        self.text_behind = 0;
+        // A file that was taken away or replaced is for the next job to notice and to tell.
+        let untouched =
+            self.identity.is_some_and(|then| then.store == Identity::of(&self.path).store);
+        let waits = self.connection.as_ref().map(index::has_tail);
+        let outcome = match waits {
+            Some(Ok(true)) if untouched => self.catch_up(Duration::ZERO),
+            Some(Err(error)) => Err(error),
+            _ => Ok(()),
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(%error, "new rows are taken into the search index later");
+        }
+    }
+
+    /// Takes all new rows into the index. Not synced by itself: a loss of power takes documents and
+    /// mark together, and the rows stay.
+    pub(crate) fn catch_up(&mut self, wait: Duration) -> Result<(), StoreError> {
+        while !self.light_transaction(wait, |tx| index::catch_up(tx, STEP))? {}
+        Ok(())
+    }
+
     /// Runs `work` in one transaction that waits at most `wait` for the write lock.
     pub(crate) fn transaction<T>(
         &mut self,
@@ -178,8 +235,32 @@ impl WriteSide {
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .doing("beginning a transaction")?;
         let value = work(&transaction)?;
+        point::reach("store: before a commit");
         transaction.commit().doing("committing")?;
+        point::reach("store: after a commit");
         Ok(value)
+    }
+}
+
+/// Does jobs until nobody can send any more.
+fn serve(queue: &Receiver<Job>, side: &mut WriteSide) {
+    loop {
+        let next = if side.behind {
+            queue.recv_timeout(IDLE)
+        } else {
+            queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        };
+        match next {
+            Ok(job) => {
+                job(side);
+                side.worked();
+            }
+            Err(RecvTimeoutError::Timeout) => side.catch_up_quietly(),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if side.behind {
+        side.catch_up_quietly();
     }
 }
 
@@ -193,15 +274,18 @@ impl Worker {
     /// Starts the thread; the connection is opened by its first job.
     pub(crate) fn start(path: PathBuf, options: StoreOptions) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::sync_channel::<Job>(QUEUE);
-        let mut side =
-            WriteSide { path, options, connection: None, identity: None, rescued: false };
+        let mut side = WriteSide {
+            path,
+            options,
+            connection: None,
+            identity: None,
+            rescued: false,
+            behind: false,
+            text_behind: 0,
+        };
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || {
-                for job in queue {
-                    job(&mut side);
-                }
-            })
+            .spawn(move || serve(&queue, &mut side))
             .map_err(|_| StoreError::WriterGone)?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }

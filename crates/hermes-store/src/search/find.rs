@@ -10,6 +10,7 @@ use rusqlite::{Connection, params};
 
 use super::index::Index;
 use super::question::{Question, Term};
+use super::tail;
 use crate::StoreError;
 use crate::db::Doing as _;
 
@@ -47,10 +48,12 @@ pub(super) fn candidates(
     range: Range,
 ) -> Result<Candidates, StoreError> {
     let total = documents_ever(connection)?;
+    let tail = tail::of(connection, range)?;
+    let tail = tail.as_ref();
     let mut found =
         Candidates { documents: HashMap::new(), rarity: vec![0.0; question.terms.len()] };
     for index in indexes {
-        Asking { connection, question, index: *index, range, total }.run(&mut found)?;
+        Asking { connection, tail, question, index: *index, range, total }.run(&mut found)?;
     }
     Ok(found)
 }
@@ -63,6 +66,7 @@ fn documents_ever(connection: &Connection) -> Result<f64, StoreError> {
 
 struct Asking<'a> {
     connection: &'a Connection,
+    tail: Option<&'a Connection>,
     question: &'a Question,
     index: Index,
     range: Range,
@@ -191,9 +195,24 @@ impl Asking<'_> {
 
     /// The newest documents that answer to an expression.
     fn ask(&self, expression: &str, limit: usize) -> Result<Vec<i64>, StoreError> {
+        let expression = self.bound(expression);
+        let mut found = self.ask_one(self.connection, &expression, limit)?;
+        if let Some(tail) = self.tail {
+            found.extend(self.ask_one(tail, &expression, limit)?);
+            found.sort_unstable_by_key(|document| std::cmp::Reverse(*document));
+            found.truncate(limit);
+        }
+        Ok(found)
+    }
+
+    fn ask_one(
+        &self,
+        connection: &Connection,
+        expression: &str,
+        limit: usize,
+    ) -> Result<Vec<i64>, StoreError> {
         let table = self.index.table();
-        let mut statement = self
-            .connection
+        let mut statement = connection
             .prepare_cached(&format!(
                 "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid BETWEEN ?2 AND ?3
                  ORDER BY rowid DESC LIMIT ?4"
@@ -201,24 +220,33 @@ impl Asking<'_> {
             .doing(DOING)?;
         let (from, to) = self.range;
         let found = statement
-            .query_map(params![self.bound(expression), from, to, limit as i64], |row| row.get(0))
+            .query_map(params![expression, from, to, limit as i64], |row| row.get(0))
             .doing(DOING)?;
         found.collect::<Result<_, _>>().doing(DOING)
     }
 
+    /// How many documents answer to an expression, as far as they are counted.
     fn count(&self, expression: &str) -> Result<usize, StoreError> {
+        let expression = self.bound(expression);
+        let waiting = match self.tail {
+            Some(tail) => self.count_one(tail, &expression)?,
+            None => 0,
+        };
+        Ok(self.count_one(self.connection, &expression)? + waiting)
+    }
+
+    fn count_one(&self, connection: &Connection, expression: &str) -> Result<usize, StoreError> {
         let table = self.index.table();
         let (from, to) = self.range;
-        self.connection
+        connection
             .prepare_cached(&format!(
                 "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1
                      AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4)"
             ))
             .and_then(|mut statement| {
-                statement
-                    .query_row(params![self.bound(expression), from, to, COUNTED as i64], |row| {
-                        row.get::<_, i64>(0)
-                    })
+                statement.query_row(params![expression, from, to, COUNTED as i64], |row| {
+                    row.get::<_, i64>(0)
+                })
             })
             .doing(DOING)
             .map(|count| count as usize)

@@ -1,16 +1,21 @@
-//! The search index, written in the transaction that writes the rows.
+//! The search index. Rows enter it after they are committed, many at once: a commit then changes few
+//! pages, and the index is written in long runs instead of one small piece for each row.
 //!
-//! Invariant: a row that says something has one document in the index of what was said, and one in
-//! the index of tool output if it carries any; a deleted session has none. `check` holds the index
-//! against the rows.
+//! Invariants: a row at or below the mark that says something has one document in the index of what
+//! was said, and one in the index of tool output if it carries any; a row above the mark, the *tail*,
+//! has none; a deleted session has none. The mark moves in the transaction that moves the documents,
+//! and whoever searches reads both in one transaction, so nothing is ever missed or found twice.
+//! Titles are indexed when they are set. `check` holds the index against the rows.
+
+use std::collections::BTreeSet;
 
 use hermes_core::{Origin, Part, PartBody, Row, Seq, Standing};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::tokens::{Tokens, tokens_of};
-use crate::StoreError;
 use crate::db::Doing as _;
 use crate::rows::{self, key, key_range};
+use crate::{Record, StoreError, codes, point};
 
 const DOING: &str = "updating the search index";
 
@@ -50,16 +55,17 @@ impl Index {
 
 /// Which index a part's text is in.
 pub(super) const fn index_of(part: &Part) -> Option<Index> {
-    if matches!(part.standing, Standing::ByOp) {
-        return None;
+    match (part.standing, &part.body) {
+        (Standing::ByOp, _) => None,
+        (_, PartBody::ToolCall { .. }) => Some(Index::Tool),
+        (_, PartBody::Text { .. }) => index_of_text(part.origin),
+        _ => None,
     }
-    if matches!(part.body, PartBody::ToolCall { .. }) {
-        return Some(Index::Tool);
-    }
-    if !matches!(part.body, PartBody::Text { .. }) {
-        return None;
-    }
-    match part.origin {
+}
+
+/// Which index text of this origin is in.
+const fn index_of_text(origin: Origin) -> Option<Index> {
+    match origin {
         Origin::User | Origin::Model | Origin::Summary | Origin::Steer => Some(Index::Talk),
         Origin::Tool | Origin::Hint | Origin::Skill | Origin::Capsule | Origin::Reference => {
             Some(Index::Tool)
@@ -114,19 +120,186 @@ fn take_out(connection: &Connection, index: Index, document: i64) -> Result<(), 
     Ok(())
 }
 
-/// Adds a new row.
-pub(crate) fn add_row(
+/// The id of the last row that is in the index.
+pub(crate) fn mark(connection: &Connection) -> Result<i64, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'indexed_through'",
+        )
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)).optional())
+        .doing(DOING)
+        .map(Option::unwrap_or_default)
+}
+
+fn set_mark(connection: &Connection, mark: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO state_meta (key, value) VALUES ('indexed_through', ?1)",
+        )
+        .and_then(|mut statement| statement.execute([mark]))
+        .doing(DOING)?;
+    Ok(())
+}
+
+/// How many rows are not in the index yet, roughly.
+pub(crate) fn behind(connection: &Connection) -> Result<u64, StoreError> {
+    let rows = (rows::next_id(connection)? - 1 - mark(connection)?) / rows::ID_STEP;
+    Ok(u64::try_from(rows).unwrap_or(0))
+}
+
+/// Whether a row is not in the index yet.
+pub(crate) fn has_tail(connection: &Connection) -> Result<bool, StoreError> {
+    let mark = mark(connection)?;
+    connection
+        .prepare_cached("SELECT ifnull(max(id), 0) > ?1 FROM row")
+        .and_then(|mut statement| statement.query_row([mark], |row| row.get(0)))
+        .doing(DOING)
+}
+
+/// The bytes of text that a batch adds to the index.
+pub(crate) fn text_bytes(batch: &[Record]) -> usize {
+    let parts = batch.iter().flat_map(|record| match record {
+        Record::Row(row) => row.parts.as_slice(),
+        Record::Part(part) => std::slice::from_ref(part),
+        _ => &[],
+    });
+    let texts = parts.filter(|part| index_of(part).is_some());
+    texts.map(|part| part.as_text().map_or(0, str::len)).sum()
+}
+
+/// A row as a document.
+pub(crate) struct Document {
+    id: i64,
+    pub(crate) session_no: i64,
+    pub(crate) seq: Seq,
+}
+
+/// The rows above the mark: those of one session or of all, the newest `limit` of them.
+pub(crate) fn tail(
     connection: &Connection,
-    session_no: i64,
-    row: &Row,
+    sessions: (i64, i64),
+    limit: usize,
+) -> Result<Vec<Document>, StoreError> {
+    listed(
+        connection,
+        "SELECT id, session_no, seq FROM row WHERE id > ?1 AND +session_no BETWEEN ?2 AND ?3
+         ORDER BY id DESC LIMIT ?4",
+        params![mark(connection)?, sessions.0, sessions.1, limit as i64],
+    )
+}
+
+fn listed(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> Result<Vec<Document>, StoreError> {
+    let mut statement = connection.prepare_cached(sql).doing(DOING)?;
+    let found = statement
+        .query_map(params, |row| {
+            Ok(Document {
+                id: row.get(0)?,
+                session_no: row.get(1)?,
+                seq: Seq(row.get::<_, i64>(2)? as u64),
+            })
+        })
+        .doing(DOING)?;
+    found.collect::<Result<_, _>>().doing(DOING)
+}
+
+/// Takes the next rows of the tail into the index, `limit` at most; whether that was all.
+pub(crate) fn catch_up(connection: &Connection, limit: usize) -> Result<bool, StoreError> {
+    let mut next = listed(
+        connection,
+        "SELECT id, session_no, seq FROM row WHERE id > ?1 ORDER BY id LIMIT ?2",
+        params![mark(connection)?, limit as i64],
+    )?;
+    let Some(last) = next.last().map(|document| document.id) else { return Ok(true) };
+    let whole = next.len() < limit;
+    // In the order of the index: it ends a run at every document that goes back.
+    next.sort_by_key(|document| key(document.session_no, document.seq));
+    add_all(connection, connection, &next)?;
+    point::reach("index: added");
+    set_mark(connection, last)?;
+    Ok(whole)
+}
+
+/// Reads rows from one connection and adds them to the index in another.
+pub(super) fn add_all(
+    from: &Connection,
+    to: &Connection,
+    documents: &[Document],
 ) -> Result<(), StoreError> {
-    for index in Index::BOTH {
-        let text = text_of(row, index);
-        if !text.is_empty() {
-            put(connection, index, key(session_no, row.seq), &tokens_of(&text))?;
-        }
+    let mut texts = Texts::default();
+    for document in documents {
+        let key = key(document.session_no, document.seq);
+        texts.read(from, key)?;
+        texts.put(to, key, &Index::BOTH)?;
     }
     Ok(())
+}
+
+/// The texts of one row, by index, as [`text_of`] gives them: read as they are indexed, without
+/// making a row of them. Its room is used again from row to row.
+#[derive(Default)]
+struct Texts {
+    talk: String,
+    tool: String,
+}
+
+impl Texts {
+    fn of(&mut self, index: Index) -> &mut String {
+        match index {
+            Index::Talk => &mut self.talk,
+            Index::Tool => &mut self.tool,
+        }
+    }
+
+    /// Reads those of the row with this key.
+    fn read(&mut self, connection: &Connection, key: i64) -> Result<(), StoreError> {
+        self.talk.clear();
+        self.tool.clear();
+        let mut statement = connection
+            .prepare_cached(
+                "SELECT kind, origin, value, name FROM part
+                 WHERE row_key = ?1 AND standing = 0 AND kind IN (0, 3) ORDER BY slot, key",
+            )
+            .doing(DOING)?;
+        let mut found = statement.query([key]).doing(DOING)?;
+        while let Some(part) = found.next().doing(DOING)? {
+            let is_call = part.get::<_, i64>(0).doing(DOING)? == 3;
+            let index = if is_call {
+                Some(Index::Tool)
+            } else {
+                codes::origin_of(part.get(1).doing(DOING)?).and_then(index_of_text)
+            };
+            let Some(index) = index else { continue };
+            let out = self.of(index);
+            // A call's name, then its arguments.
+            for column in if is_call { [3, 2].as_slice() } else { [2].as_slice() } {
+                let text = part.get_ref(*column).doing(DOING)?.as_str().unwrap_or_default();
+                if !out.is_empty() {
+                    out.push('\n');
+                }
+                out.push_str(text);
+            }
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        connection: &Connection,
+        key: i64,
+        indexes: &[Index],
+    ) -> Result<(), StoreError> {
+        for index in indexes {
+            let text = self.of(*index);
+            if !text.is_empty() {
+                put(connection, *index, key, &tokens_of(text))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Brings a row up to date after this part was added to it.
@@ -141,21 +314,49 @@ pub(crate) fn part_added(
     }
 }
 
-/// Indexes a stored row anew.
+/// Brings the index up to date after a row was given another, lower id.
+pub(crate) fn row_moved(
+    connection: &Connection,
+    session_no: i64,
+    seq: Seq,
+) -> Result<(), StoreError> {
+    renew_row(connection, session_no, seq, &Index::BOTH)
+}
+
+/// Brings the mark up to date after rows were removed: new rows take the ids above those that are
+/// left.
+pub(crate) fn rows_removed(connection: &Connection) -> Result<(), StoreError> {
+    let next = rows::next_id(connection)?;
+    if mark(connection)? >= next {
+        set_mark(connection, next - 1)?;
+    }
+    Ok(())
+}
+
+/// Indexes a stored row anew, if it is not in the tail.
 pub(crate) fn renew_row(
     connection: &Connection,
     session_no: i64,
     seq: Seq,
     indexes: &[Index],
 ) -> Result<(), StoreError> {
-    for row in rows::load_rows(connection, session_no, Some(seq))? {
-        let document = key(session_no, row.seq);
-        for index in indexes {
-            take_out(connection, *index, document)?;
-            put(connection, *index, document, &tokens_of(&text_of(&row, *index)))?;
-        }
+    let id: Option<i64> = connection
+        .prepare_cached("SELECT id FROM row WHERE session_no = ?1 AND seq = ?2")
+        .and_then(|mut statement| {
+            statement.query_row(params![session_no, seq.0 as i64], |row| row.get(0)).optional()
+        })
+        .doing(DOING)?;
+    let mark = mark(connection)?;
+    if id.is_none_or(|id| id > mark) {
+        return Ok(());
     }
-    Ok(())
+    let key = key(session_no, seq);
+    for index in indexes {
+        take_out(connection, *index, key)?;
+    }
+    let mut texts = Texts::default();
+    texts.read(connection, key)?;
+    texts.put(connection, key, indexes)
 }
 
 /// Brings a session's title up to date.
@@ -196,15 +397,21 @@ pub(crate) fn rebuild(connection: &Connection) -> Result<(), StoreError> {
     for index in Index::BOTH {
         let table = index.table();
         // Not emptied but made again: a damaged one may not even be read.
-        let sql: String = connection
-            .query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))
-            .doing(DOING)?;
+        let sql = definition(connection, index)?;
         connection.execute_batch(&format!("DROP TABLE {table}; {sql};")).doing(DOING)?;
     }
     fill(connection)
 }
 
-/// Puts every row and title into empty indexes.
+/// How the table of an index is made.
+pub(super) fn definition(connection: &Connection, index: Index) -> Result<String, StoreError> {
+    connection
+        .prepare_cached("SELECT sql FROM sqlite_schema WHERE name = ?1")
+        .and_then(|mut statement| statement.query_row([index.table()], |row| row.get(0)))
+        .doing(DOING)
+}
+
+/// Puts every row and title into empty indexes; then there is no tail.
 pub(crate) fn fill(connection: &Connection) -> Result<(), StoreError> {
     let mut statement =
         connection.prepare("SELECT session_no FROM sessions ORDER BY session_no").doing(DOING)?;
@@ -215,11 +422,14 @@ pub(crate) fn fill(connection: &Connection) -> Result<(), StoreError> {
         .doing(DOING)?;
     for session_no in sessions {
         title_changed(connection, session_no)?;
-        for row in rows::load_rows(connection, session_no, None)? {
-            add_row(connection, session_no, &row)?;
-        }
+        let rows = listed(
+            connection,
+            "SELECT id, session_no, seq FROM row WHERE session_no = ?1 ORDER BY seq",
+            [session_no],
+        )?;
+        add_all(connection, connection, &rows)?;
     }
-    Ok(())
+    set_mark(connection, rows::next_id(connection)? - 1)
 }
 
 /// The documents that an index holds of a session.
@@ -239,11 +449,12 @@ pub(crate) fn documents(
     found.collect::<Result<_, _>>().doing(DOING)
 }
 
-/// The documents that it should hold.
+/// The documents that it should hold of a session, `waiting` being its rows above the mark.
 pub(crate) fn expected(
     session_no: i64,
     title: Option<&str>,
     rows: &[Row],
+    waiting: &BTreeSet<Seq>,
     index: Index,
 ) -> Vec<i64> {
     let says = |text: &str| {
@@ -251,6 +462,7 @@ pub(crate) fn expected(
         !tokens.words.is_empty() || !tokens.wholes.is_empty()
     };
     let title = title.filter(|title| index == Index::Talk && says(title)).map(|_| Seq(0));
-    let rows = rows.iter().filter(|row| says(&text_of(row, index))).map(|row| row.seq);
+    let rows = rows.iter().filter(|row| !waiting.contains(&row.seq));
+    let rows = rows.filter(|row| says(&text_of(row, index))).map(|row| row.seq);
     title.into_iter().chain(rows).map(|seq| key(session_no, seq)).collect()
 }

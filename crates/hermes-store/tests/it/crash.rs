@@ -23,18 +23,18 @@ const WORKS: [&str; 5] = ["append", "delete", "import", "repair", "migrate"];
 const DEFAULT_KILLS: u64 = 10;
 const LATEST_KILL_MS: u64 = 120;
 
-fn setting(name: &str, default: u64) -> u64 {
+pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// What the child has seen acknowledged.
-fn acknowledge(folder: &Path, line: &str) {
+pub fn acknowledge(folder: &Path, line: &str) {
     let mut file =
         fs::OpenOptions::new().append(true).create(true).open(folder.join("acknowledged")).unwrap();
     writeln!(file, "{line}").unwrap();
 }
 
-fn acknowledged(folder: &Path) -> Vec<String> {
+pub fn acknowledged(folder: &Path) -> Vec<String> {
     fs::read_to_string(folder.join("acknowledged"))
         .unwrap_or_default()
         .lines()
@@ -42,7 +42,7 @@ fn acknowledged(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-fn imported(name: &str) -> ImportedSession {
+pub fn imported(name: &str) -> ImportedSession {
     let mut records = opening();
     records.extend(
         (1..=20)
@@ -51,7 +51,7 @@ fn imported(name: &str) -> ImportedSession {
     ImportedSession { init: init(name), facts: vec![], compactions: 0, records, again: false }
 }
 
-fn old_store() -> Vec<u8> {
+pub fn old_store() -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v2.db.zst");
     zstd::decode_all(fs::read(path).unwrap().as_slice()).unwrap()
 }
@@ -105,7 +105,7 @@ fn work(what: &str, folder: &Path) {
 }
 
 /// What the work begins with.
-fn prepare(what: &str, home: &Home) {
+pub fn prepare(what: &str, home: &Home) {
     match what {
         "migrate" => fs::write(home.paths().db, old_store()).unwrap(),
         "repair" => {

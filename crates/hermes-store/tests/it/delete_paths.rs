@@ -123,7 +123,7 @@ fn make(
     writer
 }
 
-fn bytes_found(folder: &Path, needle: &str) -> Vec<String> {
+pub fn bytes_found(folder: &Path, needle: &str) -> Vec<String> {
     std::fs::read_dir(folder)
         .unwrap()
         .flatten()

@@ -198,7 +198,7 @@ fn b031_what_a_killed_process_acknowledged_and_showed_is_in_the_store() {
 
 fn live_until_killed(point: &str, folder: &str) -> ! {
     let mut home = Home::new();
-    home.dir = tempfile::Builder::new().disable_cleanup(true).tempdir().unwrap();
+    home.dir = Folder::Own(tempfile::Builder::new().disable_cleanup(true).tempdir().unwrap());
     let paths = hermes_store::StorePaths {
         db: format!("{folder}/state.db").into(),
         spool_dir: format!("{folder}/spool").into(),

@@ -217,6 +217,26 @@ fn a_backup_is_restored_without_what_was_deleted_since() {
 }
 
 #[test]
+fn a_backup_made_while_a_session_was_in_use_is_restored_without_it_if_it_was_deleted() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    let writer = store.open_session(&id("a")).unwrap();
+    let backup = store.backup(None).unwrap();
+    writer.release().unwrap();
+    store
+        .delete_session(hermes_store::DeleteRequest::new(
+            vec![id("a")],
+            hermes_core::DeleteReason::Delete,
+        ))
+        .unwrap();
+    store.restore(&backup).unwrap();
+    assert!(store.session(&id("a")).unwrap().is_none());
+    assert_eq!(store.history(&id("b")).unwrap().rows.len(), 60);
+    assert_sound(&store);
+}
+
+#[test]
 fn with_derived_removes_copies_in_backups_too() {
     let home = Home::new();
     filled(&home);

@@ -1,6 +1,6 @@
 //! What the tests share: a store in a temporary folder, and short ways to make records.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,18 +20,42 @@ pub const START: Timestamp = Timestamp(1_796_032_560_000_000);
 pub const PROMPT: &str = "You are a test.";
 pub const TOOLS: &str = "[]";
 
+/// A folder that goes with the test, or one of another process, which stays.
+pub enum Folder {
+    Own(TempDir),
+    Other(PathBuf),
+}
+
+impl Folder {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Own(dir) => dir.path(),
+            Self::Other(path) => path,
+        }
+    }
+}
+
 /// A home in a temporary folder.
 pub struct Home {
-    pub dir: TempDir,
+    pub dir: Folder,
     pub env: Arc<ScriptedEnv>,
     pub options: StoreOptions,
 }
 
 impl Home {
     pub fn new() -> Self {
+        Self::of(Folder::Own(TempDir::new().unwrap()), 7)
+    }
+
+    /// The home of a process that was started for it, with chance of its own.
+    pub fn at(folder: &Path, seed: u64) -> Self {
+        Self::of(Folder::Other(folder.to_owned()), seed)
+    }
+
+    fn of(dir: Folder, seed: u64) -> Self {
         Self {
-            dir: TempDir::new().unwrap(),
-            env: Arc::new(ScriptedEnv::new(START, 1000, 7)),
+            dir,
+            env: Arc::new(ScriptedEnv::new(START, 1000, seed)),
             options: StoreOptions {
                 busy_timeout: Duration::from_millis(30),
                 busy_timeout_spooling: Duration::from_millis(5),

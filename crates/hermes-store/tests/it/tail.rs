@@ -1,0 +1,178 @@
+//! Rows that are committed and not in the search index yet.
+
+use std::sync::Arc;
+
+use hermes_core::{Cause, DeleteReason, Env, Op, Origin, Role, Seq, Standing};
+use hermes_store::{DeleteRequest, OpenMode, Record, SearchRequest, Store};
+
+use crate::support::*;
+
+fn find(store: &Store, query: &str) -> Vec<String> {
+    let answer = store.search(&SearchRequest::new(query)).unwrap();
+    answer.results.iter().map(|result| result.session_id.clone()).collect()
+}
+
+fn documents(home: &Home) -> i64 {
+    let count = "SELECT (SELECT count(*) FROM talk_index_docsize)
+        + (SELECT count(*) FROM tool_index_docsize)";
+    home.raw().query_row(count, [], |row| row.get(0)).unwrap()
+}
+
+/// Takes all rows out of the index again, as if the process had been killed before they came in.
+fn unindex(home: &Home) {
+    for table in ["talk_index", "tool_index"] {
+        home.raw()
+            .execute_batch(&format!(
+                "DELETE FROM {table} WHERE rowid IN
+                     (SELECT id FROM {table}_docsize WHERE id & 4294967295 > 0)"
+            ))
+            .unwrap();
+    }
+    let set = "UPDATE state_meta SET value = 0 WHERE key = 'indexed_through'";
+    assert_eq!(home.raw().execute(set, []).unwrap(), 1);
+}
+
+fn filled(home: &Home) {
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    say(&mut writer, Role::User, "the lighthouse keeper asked");
+    say(&mut writer, Role::Assistant, "an answer about deployments");
+    let seq = writer.next_seq();
+    let _c = writer.commit(vec![Record::Row(row(seq, Role::Tool, "exit code 17"))]).unwrap();
+    writer.release().unwrap();
+    let mut writer = create(&store, "b");
+    say(&mut writer, Role::User, "quite another matter");
+    writer.release().unwrap();
+    store.close();
+}
+
+#[test]
+fn what_a_killed_process_did_not_index_is_found_and_indexed_by_the_next() {
+    let home = Home::new();
+    filled(&home);
+    assert_eq!(documents(&home), 4, "a store that is closed has everything in its index");
+    unindex(&home);
+    assert_eq!(documents(&home), 0);
+    let env: Arc<dyn Env> = home.env.clone();
+    let reader = Store::open(home.paths(), env, OpenMode::ReadOnly).unwrap();
+    assert_eq!(find(&reader, "\"lighthouse keeper\""), ["a"]);
+    assert_eq!(find(&reader, "deployment"), ["a"]);
+    assert_eq!(find(&reader, "matter NOT keeper"), ["b"]);
+    assert_eq!(find(&reader, "code"), [""; 0], "tool output is asked for");
+    let mut request = SearchRequest::new("\"code 17\"");
+    request.roles = vec![Role::Tool];
+    assert_eq!(reader.search(&request).unwrap().count, 1);
+    request.session = Some(id("a"));
+    assert_eq!(reader.search(&request).unwrap().count, 1);
+    request.session = Some(id("b"));
+    assert_eq!(reader.search(&request).unwrap().count, 0);
+    assert_eq!(reader.check().unwrap(), []);
+    drop(reader);
+    let store = home.store();
+    store.open_session(&id("b")).unwrap().release().unwrap();
+    store.close();
+    assert_eq!(documents(&home), 4);
+    let store = home.store();
+    assert_eq!(find(&store, "deployment"), ["a"]);
+    assert_sound(&store);
+}
+
+#[test]
+fn a_row_is_found_as_soon_as_it_is_committed_even_while_the_index_cannot_be_written() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    for n in 0..40 {
+        say(&mut writer, Role::User, &format!("number{n} of many"));
+        assert_eq!(find(&store, &format!("number{n}")), ["a"], "{n}");
+    }
+    let _lock = home.lock_out();
+    assert_eq!(find(&store, "number39"), ["a"]);
+    assert_sound(&store);
+}
+
+#[test]
+fn a_long_run_of_commits_is_indexed_on_the_way() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    for batch in 0..3 {
+        let records = (1..=400)
+            .map(|n| Record::Row(row(Seq(batch * 400 + n), Role::User, &format!("line {n}"))));
+        let _c = writer.commit(records.collect()).unwrap();
+    }
+    // A commit waits for what the writer does before it.
+    say(&mut writer, Role::User, "the last");
+    assert!(documents(&home) >= 800, "{}", documents(&home));
+    assert_sound(&store);
+}
+
+#[test]
+fn rows_that_take_the_ids_of_deleted_ones_are_found_and_indexed() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    store.delete_session(DeleteRequest::new(vec![id("b")], DeleteReason::Delete)).unwrap();
+    let mut writer = create(&store, "c");
+    say(&mut writer, Role::User, "a matter of taste");
+    assert_eq!(find(&store, "matter"), ["c"]);
+    assert_sound(&store);
+    writer.release().unwrap();
+    store.close();
+    assert_eq!(documents(&home), 4);
+    let store = home.store();
+    assert_eq!(find(&store, "matter"), ["c"]);
+    assert_sound(&store);
+}
+
+#[test]
+fn deleted_text_is_not_found_whether_it_was_indexed_or_not() {
+    let home = Home::new();
+    filled(&home);
+    unindex(&home);
+    let store = home.store();
+    store.delete_session(DeleteRequest::new(vec![id("a")], DeleteReason::Delete)).unwrap();
+    assert_eq!(find(&store, "lighthouse deployments"), [""; 0]);
+    assert_eq!(find(&store, "matter"), ["b"]);
+    assert_sound(&store);
+    store.close();
+    assert_eq!(documents(&home), 1);
+}
+
+#[test]
+fn late_parts_and_summaries_are_indexed_once_wherever_their_row_stands() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    let first = say(&mut writer, Role::User, "in the index");
+    let second = say(&mut writer, Role::User, "there too");
+    writer.release().unwrap();
+    store.close();
+    let store = home.store();
+    let mut writer = store.open_session(&id("a")).unwrap();
+    let third = say(&mut writer, Role::User, "still waiting");
+    let mut late = |row: Seq, text: &str| {
+        let seq = writer.next_seq();
+        let _c = writer.commit(vec![Record::Part(part(seq, row, Origin::User, text))]).unwrap();
+    };
+    late(first, "albatross");
+    late(third, "buzzard");
+    let seq = writer.next_seq();
+    let mut summary = row(seq, Role::User, "cormorants in sum");
+    summary.standing = Standing::ByOp;
+    summary.parts[0].origin = Origin::Summary;
+    let cover = Op::Cover { from: first, to: second, by: seq };
+    let _c = writer
+        .commit(vec![Record::Row(summary), generation(1, Cause::Compaction, vec![cover])])
+        .unwrap();
+    let check = |store: &Store| {
+        for word in ["albatross", "buzzard", "cormorants"] {
+            assert_eq!(find(store, word), ["a"], "{word}");
+        }
+        assert_sound(store);
+    };
+    check(&store);
+    writer.release().unwrap();
+    store.close();
+    check(&home.store());
+}
