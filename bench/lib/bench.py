@@ -90,8 +90,8 @@ class Program:
             "TERM": "dumb",
         }
 
-    def run(self, *arguments: str) -> Sample:
-        """One run; a failure is an error that shows what the program said."""
+    def run(self, *arguments: str, wanted: int = 0) -> Sample:
+        """One run; another exit code than `wanted` is an error that shows what the program said."""
         result = self.folder / "measured.json"
         result.unlink(missing_ok=True)
         done = subprocess.run(
@@ -106,7 +106,7 @@ class Program:
             raise BenchError(f"{self.name} could not be measured: {text(done.stderr)}")
         measured = json.loads(result.read_text(encoding="utf-8"))
         code = measured.pop("code")
-        if code != 0:
+        if code != wanted:
             said = text(done.stderr) or text(done.stdout)
             raise BenchError(f"{self.name} {' '.join(arguments)} ended with {code}: {said}")
         return Sample(**measured, stdout=done.stdout)
