@@ -138,6 +138,8 @@ pub struct Conversation {
     started_at: Timestamp,
     /// Whether the session's row is in the store.
     stored: bool,
+    /// Whether it has ended; the next thing said opens it again.
+    pub(crate) ended: bool,
     /// The highest seq given out, kept while the lease is given back.
     pub(crate) seen: Seq,
 }
@@ -179,6 +181,7 @@ impl Conversation {
             plugged: plugins::State::default(),
             started_at: now,
             stored: false,
+            ended: false,
             seen: Seq(0),
         };
         conversation.restart_unsaved(now);
@@ -315,6 +318,7 @@ impl Conversation {
             plugged: plugins::State::default(),
             started_at: info.started_at,
             stored: true,
+            ended: info.ended_at.is_some(),
             seen: history.last_seq,
         };
         Ok(conversation)
@@ -417,6 +421,10 @@ impl Conversation {
             return Ok(());
         }
         let writer = services.store.open_session(&self.id)?;
+        if let Some(info) = services.store.session(&self.id)? {
+            self.compactions = info.compactions;
+            self.ended = info.ended_at.is_some();
+        }
         if writer.last_seq() != self.seen {
             let history = services.store.history(&self.id)?;
             self.turn = history.rows.iter().map(|row| row.turn).max().unwrap_or(self.turn);
@@ -432,9 +440,6 @@ impl Conversation {
 
     /// Takes over the prompt and the count of what another process compacted or refreshed.
     fn catch_up_prompt(&mut self, services: &Services) -> Result<(), AgentError> {
-        if let Some(info) = services.store.session(&self.id)? {
-            self.compactions = info.compactions;
-        }
         let Some(newest) = self.generations.last() else { return Ok(()) };
         if self.unsaved.is_empty() && newest.prompt != self.snapshot.digest {
             self.snapshot = Arc::new(services.store.snapshot(&self.id, newest.n)?);

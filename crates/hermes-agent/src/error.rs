@@ -63,10 +63,24 @@ pub enum AgentError {
     /// There is nothing to compact.
     #[error("nothing was said in this session yet")]
     NothingSaid,
+    /// No turn stands that could be taken back.
+    #[error("no turn can be taken back{}", earlier(*.summarised))]
+    NothingToTakeBack {
+        /// Whether a summary stands for earlier ones.
+        summarised: bool,
+    },
     /// The end of a request cannot be recorded.
     #[error("{0}")]
     NotRecorded(String),
     /// There is nothing to say.
     #[error("the message is empty; hint: give a text, or pipe one in")]
     EmptyInput,
+}
+
+const fn earlier(are_summarised: bool) -> &'static str {
+    if are_summarised {
+        ": a summary stands for the earlier ones; hint: /compress --undo takes it back first"
+    } else {
+        ": nothing that was said here stands"
+    }
 }

@@ -324,22 +324,49 @@ impl AttemptRecorder for Beside<'_> {
     }
 }
 
+/// Which capsule a session is to have.
+enum Wanted<'a> {
+    ById(&'a str),
+    OfLane(Lane),
+}
+
 impl Conversation {
-    /// The capsule that this session's first turn is to receive.
-    pub(crate) fn offered(&self, services: &Services) -> Option<Offer> {
-        if self.is_stored() || self.options.child_of.is_some() {
-            return None;
-        }
+    /// The capsule that this session's first turn is to receive. One that cannot be given now
+    /// stays for the next session, and the person is told.
+    pub(crate) fn offered(&self, services: &Services, sink: &dyn EventSink) -> Option<Offer> {
         let handoffs = services.handoffs();
-        let offer = match &self.options.capsule {
-            Some(id) => handoffs.offer_by_id(id, &self.id),
-            None if !Policy::of(&services.config).delivers() => return None,
-            None => handoffs.offer(&lane_of(self.workspace())?, &self.id, self.options.start),
+        let offer = match self.wanted_capsule(services)? {
+            Wanted::ById(id) => handoffs.offer_by_id(id, &self.id),
+            Wanted::OfLane(lane) => handoffs.offer(&lane, &self.id, self.options.start),
         };
         offer.unwrap_or_else(|error| {
             tracing::warn!(session = %self.id, %error, "no capsule could be offered");
+            let text = format!("the capsule that waits cannot be given to this session: {error}");
+            notice(sink, NoticeLevel::Warning, text);
             None
         })
+    }
+
+    /// The capsule that the first turn would receive if it were said now. Nothing is changed.
+    pub fn waiting_capsule(&self, services: &Services) -> Option<Offer> {
+        let handoffs = services.handoffs();
+        let waiting = match self.wanted_capsule(services)? {
+            Wanted::ById(id) => handoffs.waiting_by_id(id, &self.id),
+            Wanted::OfLane(lane) => handoffs.waiting(&lane, &self.id, self.options.start),
+        };
+        waiting.unwrap_or_default()
+    }
+
+    /// Where a capsule for this session would come from; None if it is to have none.
+    fn wanted_capsule(&self, services: &Services) -> Option<Wanted<'_>> {
+        if self.is_stored() || self.options.child_of.is_some() {
+            return None;
+        }
+        match &self.options.capsule {
+            Some(id) => Some(Wanted::ById(id)),
+            None if !Policy::of(&services.config).delivers() => None,
+            None => lane_of(self.workspace()).map(Wanted::OfLane),
+        }
     }
 
     /// Puts a capsule into a user row: the one that is offered, or the one that this session was

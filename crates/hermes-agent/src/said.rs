@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hermes_core::{Digest, EventSink, Origin, Part, PartBody, Role, Row, Seq, Standing, slot};
-use hermes_store::Record;
+use hermes_store::{Record, SessionPatch};
 
 use crate::conversation::{ChildOf, Conversation};
 use crate::{AgentError, Services, UserInput, unanswered};
@@ -31,7 +31,7 @@ impl Conversation {
         self.sources.begin(&input.text);
         let mut seqs = self.last_seq();
         let mut said = self.compose(services, input, sink, &mut seqs)?;
-        let offer = self.offered(services);
+        let offer = self.offered(services, sink);
         self.add_capsule(&mut said.row, offer.as_ref(), &mut seqs)?;
         // The counter is the store's; it gives the same numbers.
         while self.next_seq() < seqs {}
@@ -44,6 +44,10 @@ impl Conversation {
         }
         records.append(&mut said.blobs);
         records.push(Record::Row(said.row.clone()));
+        if self.ended {
+            let reopened = SessionPatch { reopened: true, ..SessionPatch::default() };
+            records.push(Record::Patch(reopened));
+        }
         let seq = said.row.seq;
         match &offer {
             Some(offer) => {
@@ -51,6 +55,7 @@ impl Conversation {
             }
             None => self.commit(services, records, sink)?,
         }
+        self.ended = false;
         self.rows.push(said.row);
         Ok(seq)
     }

@@ -86,6 +86,14 @@ struct Opened {
     previous_is_own: bool,
     limits: Limits,
     secrets: Secrets,
+    seen: Seen,
+}
+
+/// By what it is told that nothing was said since: messages and moment.
+type Seen = (u64, Timestamp);
+
+const fn seen(info: &SessionInfo) -> Seen {
+    (info.message_count, info.last_activity_at)
 }
 
 async fn run<W: Writer>(
@@ -168,7 +176,8 @@ fn open(handoffs: &Handoffs, build: &Build<'_>) -> Result<Opened, Box<BuildResul
         Some(confidential) => secrets(&source, &info, confidential),
         None => Secrets::default(),
     };
-    let opened = Opened { source, lane, stem, previous, previous_is_own, limits, secrets };
+    let seen = seen(&info);
+    let opened = Opened { source, lane, stem, previous, previous_is_own, limits, secrets, seen };
     let fail = |status, reason: &str| ended(build, Some(&opened), status, Some(reason));
     if let Some(why) = not_handed_over(&info) {
         return Err(fail(Status::Refused, why));
@@ -285,7 +294,12 @@ fn store(
     let mut rows = opened.source.range();
     let mut messages = opened.source.messages();
     let mut body = made.body;
+    let moved = || -> Result<bool, StoreError> {
+        let info = handoffs.store.session(build.session)?;
+        Ok(info.is_none_or(|info| seen(&info) != opened.seen))
+    };
     if build.confidential.is_none()
+        && moved()?
         && let Some(now) = Source::load(&handoffs.store, build.session, build.redactor)?
     {
         messages += add_since(&mut body, &now, rows.1);
@@ -328,12 +342,14 @@ fn keep(
     let facts = &capsule.facts;
     let kept = serde_json::to_string(&facts)
         .map_err(|error| HandoffError::io(handoffs.folder())(std::io::Error::other(error)))?;
+    let text = capsule.render();
+    let staged = handoffs.stage(&facts.id, &text)?;
     let superseded = handoffs.store.create_capsule(NewCapsule {
         id: facts.id.clone(),
         lane: facts.lane.clone(),
         session: facts.session.clone(),
         rows: facts.rows,
-        text: capsule.render(),
+        text,
         facts: kept,
         status: facts.status.word().to_owned(),
         reason: facts.reason.clone(),
@@ -344,7 +360,7 @@ fn keep(
     let Some(record) = handoffs.store.capsule(&facts.id)? else {
         return Err(HandoffError::NotFound { reference: facts.id.clone() });
     };
-    let published = handoffs.lock().and_then(|lock| handoffs.publish(&record, &lock));
+    let published = handoffs.lock().and_then(|lock| handoffs.publish(&record, Some(staged), &lock));
     let published = published.and_then(|()| handoffs.remove_elsewhere(&superseded, &record));
     if let Err(error) = published {
         // Without files nobody could see or change it: as if it had not been built.

@@ -143,15 +143,35 @@ impl Handoffs {
         FileLock::acquire(&path, LOCK_WAIT).map_err(HandoffError::io(path))
     }
 
+    /// Writes a capsule's text beside its place, and takes room for its note, before the store
+    /// hears of it: a full disk or a folder that cannot be written is found out while the lane's
+    /// older capsule still waits.
+    pub(crate) fn stage(&self, id: &str, text: &str) -> Result<Staged, HandoffError> {
+        self.ensure_folder()?;
+        let name = fsio::safe_file_name(id);
+        let staged = Staged {
+            text: self.folder.join(format!("{STAGED}{name}.md")),
+            room: self.folder.join(format!("{STAGED}{name}.json")),
+        };
+        write(&staged.text, text.as_bytes())?;
+        fs::write(&staged.room, [b' '; NOTE_ROOM]).map_err(HandoffError::io(&staged.room))?;
+        Ok(staged)
+    }
+
     /// Writes the files of a pending capsule and notes it. `lock` proves that nobody else does.
     pub(crate) fn publish(
         &self,
         record: &CapsuleRecord,
+        staged: Option<Staged>,
         _lock: &FileLock,
     ) -> Result<(), HandoffError> {
         // Without its text it was settled meanwhile.
         let Some(text) = self.store.capsule_text(&record.id)? else { return Ok(()) };
-        write(&self.capsule_path(record), text.as_bytes())?;
+        let path = self.capsule_path(record);
+        let moved = staged.is_some_and(|staged| fs::rename(&staged.text, &path).is_ok());
+        if !moved {
+            write(&path, text.as_bytes())?;
+        }
         self.write_note(record)?;
         if !self.store.capsule_published(&record.id)? {
             self.remove_note(record)?;
@@ -179,20 +199,25 @@ impl Handoffs {
     }
 
     /// The note of the capsule's lane; None if there is none.
-    fn note(&self, record: &CapsuleRecord) -> Option<Note> {
+    fn note(&self, record: &CapsuleRecord) -> Result<Option<Note>, HandoffError> {
         read_note(&self.pending_path(record))
+    }
+
+    /// Whether a person took a pending capsule back by removing its note.
+    pub(crate) fn is_taken_back(&self, record: &CapsuleRecord) -> Result<bool, HandoffError> {
+        Ok(record.published && self.note(record)?.is_none())
     }
 
     /// Removes the note if it is this capsule's.
     pub(crate) fn remove_note(&self, record: &CapsuleRecord) -> Result<(), HandoffError> {
         let is_its =
-            matches!(self.note(record), Some(Note::Ours(note)) if note.capsule == record.id);
+            matches!(self.note(record)?, Some(Note::Ours(note)) if note.capsule == record.id);
         if is_its { remove(&self.pending_path(record)) } else { Ok(()) }
     }
 
     /// Removes what is left of a settled capsule. Its text goes unless it is the lane's archive.
     fn remove_files(&self, record: &CapsuleRecord) -> Result<(), HandoffError> {
-        match self.note(record) {
+        match self.note(record)? {
             Some(Note::Ours(note)) if note.capsule != record.id => return Ok(()),
             Some(Note::Ours(_)) => remove(&self.pending_path(record))?,
             Some(Note::Foreign) => return Ok(()),
@@ -309,10 +334,10 @@ impl Handoffs {
         lock: &FileLock,
     ) -> Result<Option<&'static str>, HandoffError> {
         if !record.published {
-            self.publish(record, lock)?;
+            self.publish(record, None, lock)?;
             return Ok(Some("its files were missing and are written"));
         }
-        match self.note(record) {
+        match self.note(record)? {
             Some(Note::Ours(note)) if note.capsule == record.id => Ok(None),
             // Damaged, or of a capsule that is settled: this one's is written again.
             Some(_) => {
@@ -341,28 +366,53 @@ impl Handoffs {
             return Ok(fixes);
         }
         let lock = self.lock()?;
+        // What cannot be read of one lane keeps no other from being put in order.
+        let mut broken = None;
+        let mut done =
+            |capsule: String, fixed: Result<Option<&'static str>, HandoffError>| match fixed {
+                Ok(Some(what)) => fixes.push(Fix { capsule, what }),
+                Ok(None) => {}
+                Err(error) => drop(broken.get_or_insert(error)),
+            };
         for note in self.notes()? {
             let Some(record) = self.store.capsule(&note.capsule)? else { continue };
-            let what = match record.state {
-                CapsuleState::Pending => continue,
-                CapsuleState::Delivered | CapsuleState::Superseded => {
-                    self.remove_note(&record)?;
-                    "its note is removed, as it is settled"
-                }
-                CapsuleState::Expired | CapsuleState::Discarded => {
-                    self.remove_files(&record)?;
-                    "its files are removed, as it is settled"
-                }
-            };
-            fixes.push(Fix { capsule: record.id, what });
+            done(note.capsule, self.settled_note(&record));
         }
         for record in self.store.capsules(Some(CapsuleState::Pending))? {
-            if let Some(what) = self.in_order(&record, &lock)? {
-                fixes.push(Fix { capsule: record.id, what });
-            }
+            let brought = self.in_order(&record, &lock);
+            done(record.id, brought);
         }
         self.remove_archives(&mut fixes)?;
-        Ok(fixes)
+        self.remove_staged();
+        broken.map_or(Ok(fixes), Err)
+    }
+
+    /// Removes what is left of a settled capsule whose note is still there.
+    fn settled_note(&self, record: &CapsuleRecord) -> Result<Option<&'static str>, HandoffError> {
+        match record.state {
+            CapsuleState::Pending => Ok(None),
+            CapsuleState::Delivered | CapsuleState::Superseded => {
+                self.remove_note(record)?;
+                Ok(Some("its note is removed, as it is settled"))
+            }
+            CapsuleState::Expired | CapsuleState::Discarded => {
+                self.remove_files(record)?;
+                Ok(Some("its files are removed, as it is settled"))
+            }
+        }
+    }
+
+    /// Staged files of processes that died before they could use them.
+    fn remove_staged(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let is_old = || {
+                let changed = entry.metadata().and_then(|meta| meta.modified()).ok()?;
+                Some(changed.elapsed().is_ok_and(|age| age > STAGED_FOR))
+            };
+            if entry.file_name().to_string_lossy().starts_with(STAGED) && is_old() == Some(true) {
+                fs::remove_file(entry.path()).ok();
+            }
+        }
     }
 
     /// The last capsule of a lane stays to be read, unless its session was deleted since.
@@ -398,7 +448,7 @@ impl Handoffs {
                 name.starts_with("pending-") && name.ends_with(".json")
             })
             .filter_map(|entry| match read_note(&entry.path()) {
-                Some(Note::Ours(note)) => Some(note),
+                Ok(Some(Note::Ours(note))) => Some(note),
                 _ => None,
             })
             .collect())
@@ -471,6 +521,28 @@ impl Handoffs {
     }
 }
 
+/// A capsule's files beside their places; gone when dropped.
+pub(crate) struct Staged {
+    text: PathBuf,
+    room: PathBuf,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        for path in [&self.text, &self.room] {
+            // What stays is removed by a later reconciliation.
+            fs::remove_file(path).ok();
+        }
+    }
+}
+
+/// How the names of staged files begin.
+const STAGED: &str = ".new-";
+/// More bytes than a note has.
+const NOTE_ROOM: usize = 8192;
+/// A staged file this old was left by a process that died.
+const STAGED_FOR: Duration = Duration::from_hours(1);
+
 /// The outcome that takes a capsule out of delivery.
 const TAKEN_BACK: &str = "it was taken back: its note was removed by hand";
 
@@ -513,9 +585,13 @@ enum Note {
     Foreign,
 }
 
-fn read_note(path: &Path) -> Option<Note> {
-    let text = fsio::read_text(path, READ_LIMIT).ok()?.text;
-    Some(serde_json::from_str(&text).map_or(Note::Foreign, Note::Ours))
+/// The note at a path; None if there is none. One that cannot be read was not removed.
+fn read_note(path: &Path) -> Result<Option<Note>, HandoffError> {
+    match fsio::read_text(path, READ_LIMIT) {
+        Ok(read) => Ok(Some(serde_json::from_str(&read.text).map_or(Note::Foreign, Note::Ours))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(HandoffError::io(path)(error)),
+    }
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), HandoffError> {

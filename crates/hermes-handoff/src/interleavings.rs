@@ -106,7 +106,7 @@ impl World {
         let record = store.capsule(&id).unwrap().unwrap();
         let lock = handoffs.lock().unwrap();
         if steps == 3 {
-            handoffs.publish(&record, &lock).unwrap();
+            handoffs.publish(&record, None, &lock).unwrap();
             return;
         }
         if steps > 0 {

@@ -19,15 +19,16 @@ pub struct Terms {
     pub least_messages: u64,
     /// Active within this many milliseconds.
     pub active_within_millis: i64,
-    /// At most this many builds. One night's number is for all profiles together.
-    pub most: usize,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { least_messages: 6, active_within_millis: 3 * 24 * 3600 * 1000, most: 40 }
+        Self { least_messages: 6, active_within_millis: 3 * 24 * 3600 * 1000 }
     }
 }
+
+/// Builds of one night, over all profiles.
+pub const MOST_BUILDS: usize = 40;
 
 /// A conversation that gets a capsule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,6 +37,8 @@ pub struct Planned {
     pub session: SessionId,
     /// Its older sessions that are still open, closed alongside.
     pub alongside: Vec<SessionId>,
+    /// When it was active last.
+    pub active_at: Timestamp,
 }
 
 /// Why a session gets none.
@@ -52,7 +55,7 @@ pub enum Skipped {
     TooShort,
     /// It was not active lately.
     Idle,
-    /// A capsule about it waits already.
+    /// A capsule about it waits already, and nothing was said since.
     HasCapsule,
     /// The night's number is used up.
     OverLimit,
@@ -72,10 +75,10 @@ pub fn is_scheduled(info: &SessionInfo) -> bool {
     info.source == "cron" || info.id.as_str().starts_with("cron_")
 }
 
-/// Plans a night. `waiting` are sessions about which a capsule is pending.
+/// Plans a night. `waiting` are sessions about which a capsule is pending, and since when.
 pub fn select(
     sessions: &[SessionInfo],
-    waiting: &BTreeSet<SessionId>,
+    waiting: &BTreeMap<SessionId, Timestamp>,
     now: Timestamp,
     terms: Terms,
 ) -> NightPlan {
@@ -100,33 +103,47 @@ pub fn select(
         };
         plan.skipped.push((info.id.clone(), why));
     }
-    let mut fitting: Vec<(Timestamp, Planned)> = Vec::new();
     for mut of_lane in lanes.into_values() {
         of_lane.sort_by_key(|info| (info.last_activity_at, info.started_at));
         let Some(newest) = of_lane.pop() else { continue };
-        let why = if waiting.contains(&newest.id) {
+        let built = waiting.get(&newest.id);
+        let why = if built.is_some_and(|at| newest.last_activity_at <= *at) {
             Skipped::HasCapsule
         } else if newest.message_count < terms.least_messages {
             Skipped::TooShort
         } else if now.millis_since(newest.last_activity_at) > terms.active_within_millis {
             Skipped::Idle
         } else {
-            let alongside = of_lane.iter().map(|info| info.id.clone()).collect();
-            let planned = Planned { session: newest.id.clone(), alongside };
-            fitting.push((newest.last_activity_at, planned));
+            plan.builds.push(Planned {
+                session: newest.id.clone(),
+                alongside: of_lane.iter().map(|info| info.id.clone()).collect(),
+                active_at: newest.last_activity_at,
+            });
             continue;
         };
         plan.skipped.push((newest.id.clone(), why));
     }
-    fitting.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.session.cmp(&b.1.session)));
-    for (index, (_, planned)) in fitting.into_iter().enumerate() {
-        if index < terms.most {
-            plan.builds.push(planned);
-        } else {
-            plan.skipped.push((planned.session, Skipped::OverLimit));
-        }
-    }
+    plan.builds
+        .sort_by(|a, b| b.active_at.cmp(&a.active_at).then_with(|| a.session.cmp(&b.session)));
     plan
+}
+
+/// Leaves the `most` builds that were active most recently, of all profiles together.
+pub fn share(plans: &mut [(String, NightPlan)], most: usize) {
+    let mut all: Vec<(Timestamp, String, SessionId)> = plans
+        .iter()
+        .flat_map(|(profile, plan)| plan.builds.iter().map(move |it| (profile, it)))
+        .map(|(profile, it)| (it.active_at, profile.clone(), it.session.clone()))
+        .collect();
+    all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (&a.1, &a.2).cmp(&(&b.1, &b.2))));
+    let over: BTreeSet<(String, SessionId)> =
+        all.into_iter().skip(most).map(|(_, profile, session)| (profile, session)).collect();
+    for (profile, plan) in plans {
+        let is_over = |it: &Planned| over.contains(&(profile.clone(), it.session.clone()));
+        let left = plan.builds.iter().filter(|it| is_over(it)).map(|it| it.session.clone());
+        plan.skipped.extend(left.map(|session| (session, Skipped::OverLimit)));
+        plan.builds.retain(|it| !is_over(it));
+    }
 }
 
 /// Whether a session is closed after a build of this status: a fallback counts, a failure leaves it
@@ -142,6 +159,25 @@ pub struct NightReport {
     pub lines: Vec<NightLine>,
     /// Builds by status.
     pub counts: BTreeMap<&'static str, usize>,
+    /// Profiles that could not be used, or not to the end.
+    pub problems: Vec<NightProblem>,
+}
+
+/// A profile that could not be used, or not to the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NightProblem {
+    /// The profile.
+    pub profile: String,
+    /// Why.
+    pub why: String,
+}
+
+impl NightProblem {
+    /// What a person is told.
+    pub fn line(&self) -> String {
+        let why = self.why.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("failed {}: {why}", self.profile)
+    }
 }
 
 /// What became of one conversation.
@@ -162,9 +198,17 @@ impl NightReport {
         self.lines.push(NightLine { profile: profile.to_owned(), result, closed });
     }
 
+    /// Adds what kept a profile from its capsules.
+    pub fn add_problem(&mut self, profile: &str, why: String) {
+        self.problems.push(NightProblem { profile: profile.to_owned(), why });
+    }
+
     /// 0 if every capsule was written by a model (or none was due), 8 if one was made without, 1 if
-    /// one could not be made at all.
+    /// one could not be made at all or a profile could not be used.
     pub fn exit_code(&self) -> u8 {
+        if !self.problems.is_empty() {
+            return 1;
+        }
         self.lines.iter().map(|line| line.result.status).fold(0, |code, status| {
             match (code, status.exit_code()) {
                 (1, _) | (_, 1) => 1,
@@ -184,6 +228,10 @@ impl NightReport {
             if let Some(reason) = &result.reason {
                 let _ = write!(out, ", {reason}");
             }
+            out.push('\n');
+        }
+        for problem in &self.problems {
+            out.push_str(&problem.line());
             out.push('\n');
         }
         let counts: Vec<String> =

@@ -65,7 +65,7 @@ impl Handoffs {
             return Ok(None);
         }
         match self.store.pending_capsule(lane)? {
-            Some(record) => self.offer_of(record, session),
+            Some(record) => self.offer_of(&record, session),
             None => Ok(None),
         }
     }
@@ -87,12 +87,55 @@ impl Handoffs {
                 hint: "build a new one with `hermes handoff build`",
             });
         }
-        self.offer_of(record, session)
+        self.offer_of(&record, session)
+    }
+
+    /// What [`Self::offer`] would give now. Nothing is settled or written.
+    ///
+    /// # Errors
+    /// If the store or the folder cannot be read.
+    pub fn waiting(
+        &self,
+        lane: &Lane,
+        session: &SessionId,
+        start: Start,
+    ) -> Result<Option<Offer>, HandoffError> {
+        if start != Start::ByPerson {
+            return Ok(None);
+        }
+        match self.store.pending_capsule(lane)? {
+            Some(record) => self.waiting_of(&record, session),
+            None => Ok(None),
+        }
+    }
+
+    /// What [`Self::offer_by_id`] would give now. Nothing is settled or written.
+    ///
+    /// # Errors
+    /// If the store or the folder cannot be read.
+    pub fn waiting_by_id(
+        &self,
+        id: &str,
+        session: &SessionId,
+    ) -> Result<Option<Offer>, HandoffError> {
+        self.waiting_of(&self.resolve(id)?, session)
+    }
+
+    fn waiting_of(
+        &self,
+        record: &CapsuleRecord,
+        session: &SessionId,
+    ) -> Result<Option<Offer>, HandoffError> {
+        let stands = record.state == CapsuleState::Pending
+            && record.session != *session
+            && record.expires_at > self.env.now()
+            && !self.is_taken_back(record)?;
+        Ok(if stands { self.text(record)?.and_then(|text| given(record, &text)) } else { None })
     }
 
     fn offer_of(
         &self,
-        record: CapsuleRecord,
+        record: &CapsuleRecord,
         session: &SessionId,
     ) -> Result<Option<Offer>, HandoffError> {
         if record.session == *session {
@@ -102,18 +145,23 @@ impl Handoffs {
             self.expire()?;
             return Ok(None);
         }
-        if !self.settle_in(&record)? {
+        if !self.settle_in(record)? {
             return Ok(None);
         }
-        let Some(text) = self.text(&record)? else { return Ok(None) };
-        let edited = Digest::of(&text) != record.digest;
-        if text.trim().is_empty() {
-            self.discard(&record, "its file was emptied by hand")?;
-            return Ok(None);
+        let Some(text) = self.text(record)? else { return Ok(None) };
+        let offer = given(record, &text);
+        if offer.is_none() {
+            self.discard(record, "its file was emptied by hand")?;
         }
-        let text = trim::cut_middle(&text, MOST).into();
-        Ok(Some(Offer { record, text, edited }))
+        Ok(offer)
     }
+}
+
+/// What a session receives of a file; None if the file was emptied.
+fn given(record: &CapsuleRecord, text: &str) -> Option<Offer> {
+    let edited = Digest::of(text) != record.digest;
+    let text: Arc<str> = trim::cut_middle(text, MOST).into();
+    (!text.trim().is_empty()).then(|| Offer { record: record.clone(), text, edited })
 }
 
 impl Offer {

@@ -19,6 +19,12 @@ pub struct Policy {
     pub inject: bool,
     /// Whether turns are marked first.
     pub prepass: bool,
+    /// Compactions from which on a handoff is due; 0 for never.
+    pub after_compactions: u32,
+    /// Whether a compaction that came to nothing makes a handoff due.
+    pub on_compaction_failure: bool,
+    /// Whether a handoff that is due is done instead of proposed.
+    pub does: bool,
 }
 
 impl Policy {
@@ -34,6 +40,9 @@ impl Policy {
             close: config.handoff.close,
             inject: config.handoff.inject && !matches!(inject, Some(Datum::Bool(false))),
             prepass: config.handoff.prepass,
+            after_compactions: config.handoff.after_compactions,
+            on_compaction_failure: config.handoff.on_compaction_failure == "handoff",
+            does: config.handoff.when_due == "do",
         }
     }
 

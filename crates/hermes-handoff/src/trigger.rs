@@ -4,7 +4,7 @@
 //! a person who starts a build always gets an answer.
 
 /// A request for a handoff.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrapUp {
     /// What the capsule should dwell on.
     pub focus: Option<String>,

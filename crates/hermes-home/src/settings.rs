@@ -666,6 +666,21 @@ fn doubts(config: &Config) -> Vec<Problem> {
             "write abort or fallback",
         );
     }
+    let failure = &config.handoff.on_compaction_failure;
+    if !matches!(failure.as_str(), "" | "handoff") {
+        doubt(
+            "handoff.on_compaction_failure",
+            format!("\"{failure}\" is not known; nothing is done"),
+            "write handoff, or leave it empty",
+        );
+    }
+    if !matches!(config.handoff.when_due.as_str(), "propose" | "do") {
+        doubt(
+            "handoff.when_due",
+            format!("\"{}\" is neither propose nor do; propose is meant", config.handoff.when_due),
+            "write propose or do",
+        );
+    }
     for (key, value) in [
         ("compression.threshold", config.compression.threshold),
         ("compression.target_ratio", config.compression.target_ratio),

@@ -64,6 +64,20 @@ impl App {
         }
     }
 
+    /// The same in the home of another profile.
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn of_profile(&self, name: &str) -> anyhow::Result<Self> {
+        Ok(Self {
+            home: self.home.existing_profile(name)?,
+            vars: self.vars.clone(),
+            env: self.env.clone(),
+            talk: self.talk.clone(),
+            secrets: self.secrets.clone(),
+        })
+    }
+
     /// Loads the configuration; a broken file is an error with its place.
     ///
     /// # Errors

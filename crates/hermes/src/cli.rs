@@ -52,6 +52,13 @@ pub struct Talk {
     pub profile: Option<String>,
 }
 
+impl Talk {
+    /// Whether the latest session is to be taken up, whichever it is.
+    pub fn wants_latest(&self) -> bool {
+        self.continue_latest || self.resume.as_deref() == Some("latest")
+    }
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -103,6 +110,9 @@ pub enum Command {
     Config(Config),
     /// Look for whatever is wrong or surprising with this home.
     Doctor {
+        /// Also ask whoever writes capsules for a tiny answer, which sends the key.
+        #[arg(long)]
+        writer: bool,
         /// Print one JSON object.
         #[arg(long)]
         json: bool,
@@ -373,6 +383,9 @@ pub struct Context {
     /// What would be said in it.
     #[arg(long, value_name = "TEXT", requires = "next")]
     pub say: Option<String>,
+    /// Of a new session here, with the capsule that waits for it.
+    #[arg(long, requires = "next")]
+    pub fresh: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -514,13 +527,14 @@ pub enum Handoff {
         #[arg(long)]
         json: bool,
     },
-    /// Build capsules of the latest conversations and close their sessions.
+    /// Build capsules of the latest conversations of all profiles (with -p, of one) and close
+    /// their sessions.
     Nightly {
         /// Say what would be done, and do nothing.
         #[arg(long)]
         dry_run: bool,
         /// At most this many builds.
-        #[arg(long, value_name = "N", default_value_t = 40)]
+        #[arg(long, value_name = "N", default_value_t = hermes_handoff::nightly::MOST_BUILDS)]
         limit: usize,
         /// Print one JSON object.
         #[arg(long)]

@@ -159,7 +159,9 @@ pub fn next(
     text: &str,
 ) -> Result<ContextReport, AgentError> {
     let mut last = conversation.last_seq();
-    let said = conversation.compose(services, UserInput::text(text), &NullSink, &mut last)?;
+    let mut said = conversation.compose(services, UserInput::text(text), &NullSink, &mut last)?;
+    let waiting = conversation.waiting_capsule(services);
+    conversation.add_capsule(&mut said.row, waiting.as_ref(), &mut last)?;
     let mut rows: Vec<Row> = conversation.rows().to_vec();
     for part in said.labels {
         if let Some(row) = rows.iter_mut().find(|row| row.seq == part.row) {

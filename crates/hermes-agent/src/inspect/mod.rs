@@ -17,3 +17,4 @@ pub use sources::{Now, SourceEntry, SourceState, sources};
 pub use trace::{Carried, FilePlace, RowPlace, SnapshotPlace, TraceReport, stored, trace};
 pub use verify::{InspectError, Inspector, Rebuilt, Summary, Verdict};
 pub use why::{WhyAnswer, WhyReport, WhyState, why};
+pub(crate) use words::skill_name;

@@ -21,7 +21,7 @@ pub(super) const fn origin(origin: Origin) -> &'static str {
 }
 
 /// The skill that a part of origin `skill` holds: its label is `NAME[/FILE]@DIGEST`.
-pub(super) fn skill_name(part: &Part) -> Option<&str> {
+pub(crate) fn skill_name(part: &Part) -> Option<&str> {
     (part.origin == Origin::Skill).then_some(())?;
     let label = part.label.as_deref()?;
     let name = label.rsplit_once('@').map_or(label, |(name, _)| name);

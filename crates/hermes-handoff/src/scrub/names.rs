@@ -2,29 +2,28 @@
 
 use std::collections::BTreeSet;
 
-/// Words that introduce a name. `+` stands for a space.
-const INTRODUCE: [&str; 21] = [
-    "my name is",
-    "name is",
-    "i am",
-    "i'm",
-    "this is",
-    "call me",
-    "named",
-    "signed by",
-    "contact",
-    "client",
-    "patient",
-    "customer",
-    "colleague",
-    "ich heiße",
-    "mein name ist",
-    "ich bin",
-    "je m'appelle",
-    "je suis",
-    "me llamo",
-    "mi nombre es",
-    "mi chiamo",
+/// Words that introduce a name, the last one first.
+const INTRODUCE: [&[&str]; 20] = [
+    &["is", "name"],
+    &["am", "i"],
+    &["i'm"],
+    &["is", "this"],
+    &["me", "call"],
+    &["named"],
+    &["by", "signed"],
+    &["contact"],
+    &["client"],
+    &["patient"],
+    &["customer"],
+    &["colleague"],
+    &["heiße", "ich"],
+    &["ist", "name", "mein"],
+    &["bin", "ich"],
+    &["m'appelle", "je"],
+    &["suis", "je"],
+    &["llamo", "me"],
+    &["es", "nombre", "mi"],
+    &["chiamo", "mi"],
 ];
 
 /// Titles in front of a name.
@@ -55,8 +54,10 @@ pub fn declared_names(text: &str) -> Vec<String> {
     let mut names = BTreeSet::new();
     for line in text.lines() {
         let words: Vec<Word<'_>> = words(line);
+        let small: Vec<String> =
+            words.iter().map(|word| word.text.to_lowercase().replace('’', "'")).collect();
         for at in 0..words.len() {
-            if introduced(&words, at) || titled(&words, at) {
+            if introduced(&small[..at]) || titled(&words, at) {
                 take_run(&words, at, 1, &mut names);
             } else if !words[at].opens {
                 take_run(&words, at, 2, &mut names);
@@ -155,14 +156,11 @@ fn looks_like_a_name(word: &str) -> bool {
         && !COMMON.contains(&word.to_lowercase().as_str())
 }
 
-fn introduced(words: &[Word<'_>], at: usize) -> bool {
+/// Whether a name comes behind these words, which are in small letters.
+fn introduced(before: &[String]) -> bool {
     INTRODUCE.iter().any(|phrase| {
-        let phrase: Vec<&str> = phrase.split(' ').collect();
-        at >= phrase.len()
-            && phrase
-                .iter()
-                .zip(&words[at - phrase.len()..at])
-                .all(|(wanted, word)| word.text.to_lowercase().replace('’', "'") == *wanted)
+        before.len() >= phrase.len()
+            && phrase.iter().zip(before.iter().rev()).all(|(wanted, word)| word == wanted)
     })
 }
 

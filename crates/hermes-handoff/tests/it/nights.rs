@@ -1,9 +1,11 @@
 //! The nightly closer's choice and report.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use hermes_core::{Lane, SessionId, Timestamp, Usage};
-use hermes_handoff::nightly::{NightReport, Planned, Skipped, Terms, closes, select};
+use hermes_handoff::nightly::{
+    MOST_BUILDS, NightPlan, NightReport, Planned, Skipped, Terms, closes, select, share,
+};
 use hermes_handoff::{BuildResult, Status};
 use hermes_store::{ParentKind, SessionInfo};
 
@@ -36,8 +38,8 @@ fn info(name: &str, lane: Option<&str>, messages: u64, hours_ago: i64) -> Sessio
     }
 }
 
-fn plan(sessions: &[SessionInfo]) -> hermes_handoff::nightly::NightPlan {
-    select(sessions, &BTreeSet::new(), START, Terms::default())
+fn plan(sessions: &[SessionInfo]) -> NightPlan {
+    select(sessions, &BTreeMap::new(), START, Terms::default())
 }
 
 #[test]
@@ -50,13 +52,19 @@ fn one_capsule_a_conversation_from_its_newest_session() {
         info("c1", None, 9, 3),
         info("c2", None, 9, 4),
     ]);
-    let named = |name: &str, alongside: &[&str]| Planned {
+    let named = |name: &str, alongside: &[&str], hours_ago: i64| Planned {
         session: id(name),
         alongside: alongside.iter().map(|name| id(name)).collect(),
+        active_at: START.plus_millis(-hours_ago * HOUR),
     };
     assert_eq!(
         night.builds,
-        [named("b1", &[]), named("a2", &["a3", "a1"]), named("c1", &[]), named("c2", &[])]
+        [
+            named("b1", &[], 1),
+            named("a2", &["a3", "a1"], 2),
+            named("c1", &[], 3),
+            named("c2", &[], 4)
+        ]
     );
 }
 
@@ -76,10 +84,14 @@ fn what_is_left_out_is_said_with_its_reason() {
         info("short", Some("t:5"), 5, 1),
         info("idle", Some("t:6"), 9, 73),
         info("waiting", Some("t:7"), 9, 1),
+        info("gone on since", Some("t:8"), 9, 1),
     ];
-    let waiting: BTreeSet<SessionId> = [id("waiting")].into();
+    let since = |hours: i64| START.plus_millis(-hours * HOUR);
+    let waiting: BTreeMap<SessionId, Timestamp> =
+        [(id("waiting"), since(1)), (id("gone on since"), since(2))].into();
     let night = select(&sessions, &waiting, START, Terms::default());
-    assert!(night.builds.is_empty());
+    let built: Vec<&str> = night.builds.iter().map(|it| it.session.as_str()).collect();
+    assert_eq!(built, ["gone on since"]);
     let mut why: Vec<(&str, Skipped)> =
         night.skipped.iter().map(|(id, why)| (id.as_str(), *why)).collect();
     why.sort_by_key(|(name, _)| *name);
@@ -101,11 +113,37 @@ fn what_is_left_out_is_said_with_its_reason() {
 fn the_most_recently_active_come_first_when_the_night_is_full() {
     let sessions: Vec<SessionInfo> =
         (0..50).map(|n| info(&format!("s{n:02}"), Some(&format!("t:{n}")), 9, n)).collect();
-    let night = plan(&sessions);
+    let mut nights = [("default".to_owned(), plan(&sessions))];
+    share(&mut nights, MOST_BUILDS);
+    let [(_, night)] = &nights;
     assert_eq!(night.builds.len(), 40);
     assert_eq!(night.builds[0].session, id("s00"));
     assert_eq!(night.skipped.len(), 10);
     assert!(night.skipped.iter().all(|(_, why)| *why == Skipped::OverLimit));
+}
+
+#[test]
+fn the_night_is_shared_by_all_profiles_and_the_most_recent_come_first() {
+    let of = |name: &str, hours: &[i64]| {
+        let sessions: Vec<SessionInfo> = hours
+            .iter()
+            .map(|hour| info(&format!("s{hour}"), Some(&format!("t:{hour}")), 9, *hour))
+            .collect();
+        (name.to_owned(), plan(&sessions))
+    };
+    // Both profiles have a session of the same id.
+    let mut nights = [of("default", &[1, 4, 9]), of("work", &[2, 4, 30])];
+    share(&mut nights, 4);
+    let built = |at: usize| -> Vec<&str> {
+        nights[at].1.builds.iter().map(|it| it.session.as_str()).collect()
+    };
+    assert_eq!((built(0), built(1)), (vec!["s1", "s4"], vec!["s2", "s4"]));
+    for (_, night) in &nights {
+        assert_eq!(night.skipped.len(), 1, "{night:?}");
+        assert_eq!(night.skipped[0].1, Skipped::OverLimit);
+    }
+    share(&mut nights, 0);
+    assert!(nights.iter().all(|(_, night)| night.builds.is_empty()));
 }
 
 #[test]
@@ -139,5 +177,10 @@ fn the_report_tells_a_fallback_night_from_a_good_one() {
          write_failed work t:1 a: 9 messages, 0 closed, disk full\n\
          1 fallback, 1 ok, 1 write_failed\n"
     );
+    let mut broken = NightReport::default();
+    broken.add("default", result(Status::Ok, None), vec![id("a")]);
+    broken.add_problem("work", "config.yaml:3: cannot\nbe read".to_owned());
+    assert_eq!(broken.exit_code(), 1);
+    assert!(broken.text().ends_with("failed work: config.yaml:3: cannot be read\n1 ok\n"));
     assert!(closes(Status::Fallback) && closes(Status::Ok) && !closes(Status::Busy));
 }

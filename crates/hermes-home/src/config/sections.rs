@@ -467,9 +467,15 @@ section! {
         inject: bool = true,
         /// Whether turns that must survive word for word are marked first.
         prepass: bool = false,
-        /// Compactions of a session from which on a handoff is proposed; 0 for never. (No default
-        /// in the original's list.)
+        /// Compactions of a session from which on a handoff is due; 0 for never. (No default in
+        /// the original's list.)
         after_compactions: u32 = 0,
+        /// `handoff`: a compaction that came to nothing makes a handoff due; empty for nothing.
+        /// (No default in the original's list.)
+        on_compaction_failure: String = String::new(),
+        /// Whether a handoff that is due is proposed (`propose`) or done (`do`). (No default in
+        /// the original's list.)
+        when_due: String = "propose".to_owned(),
     }
     foreign: []
 }

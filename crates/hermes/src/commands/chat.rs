@@ -4,11 +4,13 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
+use hermes_agent::handoff::{END_REASON, lane_of};
 use hermes_agent::{Cancel, Conversation, Image, Services, StartOptions, TurnReport, UserInput};
 use hermes_context::Workspace;
-use hermes_core::{RequestId, TurnOutcome, Usage};
-use hermes_handoff::Start;
-use hermes_store::OpenMode;
+use hermes_core::{RequestId, SessionId, TurnOutcome, Usage};
+use hermes_handoff::{Policy, Start};
+use hermes_home::Config;
+use hermes_store::{OpenMode, SessionInfo, Store};
 use serde::Serialize;
 
 use crate::app::App;
@@ -150,12 +152,23 @@ fn once(
         }
     })?;
     conversation.release()?;
+    let due = match form {
+        Answer::Streamed => hermes_agent::due(&services, &report.session)?,
+        Answer::Quiet | Answer::Json => None,
+    };
     services.store.close();
     match form {
-        Answer::Streamed => out::note(format!(
-            "\nsession {} (hint: hermes --resume {} goes on with it)",
-            report.session, report.session
-        )),
+        Answer::Streamed => {
+            let id = &report.session;
+            out::note(format!("\nsession {id} (hint: hermes --resume {id} goes on with it)"));
+            if let Some(due) = due {
+                out::note(format!(
+                    "{}; hint: `hermes handoff build --session-id {id}` makes the capsule that a \
+                     new session goes on from",
+                    due.why
+                ));
+            }
+        }
         Answer::Quiet if report.outcome == TurnOutcome::Answered => out::line(&report.answer)?,
         Answer::Quiet => {}
         Answer::Json => out::json(&json(&report))?,
@@ -209,7 +222,7 @@ fn json(report: &TurnReport) -> TurnJson<'_> {
 pub fn open(app: &App, first: &Beginning) -> anyhow::Result<(Services, Conversation)> {
     let loaded = app.config()?;
     let store = app.store(OpenMode::ReadWrite)?;
-    let stored = app.wanted_session(&store)?;
+    let mut stored = app.wanted_session(&store)?;
     let configured = loaded.config.terminal.cwd.clone();
     let folder = stored.as_ref().and_then(|info| info.cwd.as_deref());
     let mut options = options(app.workspace(&configured, folder)?);
@@ -217,18 +230,60 @@ pub fn open(app: &App, first: &Beginning) -> anyhow::Result<(Services, Conversat
         options.start = Start::Quiet;
     }
     options.capsule.clone_from(&first.capsule);
-    if first.fresh && handoff::waiting(&store, &options.workspace)?.is_none() {
-        out::note("note: no capsule waits for this workspace (hint: `hermes handoff list`)");
+    let ended = |info: &SessionInfo| info.end_reason.as_deref() == Some(END_REASON);
+    if app.talk.wants_latest()
+        && let Some(info) = stored.take_if(|info| ended(info))
+        && !goes_on_from_capsule(app, &loaded.config, &store, &options, &info)?
+    {
+        stored = Some(info);
     }
     let services = app.services(loaded, store, stored.as_ref())?;
     let conversation = match &stored {
         Some(info) => Conversation::resume(&services, info, options)?,
         None => Conversation::start(&services, options)?,
     };
+    if first.fresh && conversation.waiting_capsule(&services).is_none() {
+        out::note("note: no capsule waits for this workspace (hint: `hermes handoff list`)");
+    }
     for warning in conversation.warnings() {
         out::note(format!("warning: {warning}"));
     }
     Ok((services, conversation))
+}
+
+/// Whether to go on from a latest session that ended with a handoff means a new session, which
+/// its capsule waits for. The person is told either way.
+fn goes_on_from_capsule(
+    app: &App,
+    config: &Config,
+    store: &Store,
+    options: &StartOptions,
+    info: &SessionInfo,
+) -> anyhow::Result<bool> {
+    let id = &info.id;
+    let lane = lane_of(&options.workspace).filter(|_| Policy::of(config).delivers());
+    let waiting = match lane {
+        Some(lane) => {
+            let nobody = SessionId::new("");
+            handoff::handoffs(app, store).waiting(&lane, &nobody, options.start)?
+        }
+        None => None,
+    };
+    let goes_on = waiting.is_some();
+    out::note(if goes_on {
+        format!(
+            "note: session {id} ended with a handoff, so a new session goes on from its capsule \
+             (hint: hermes --resume {id} takes the old one up again)"
+        )
+    } else {
+        let fresh = if options.start == Start::Quiet {
+            "; hint: `hermes chat --fresh` starts a new one from its capsule"
+        } else {
+            ", as no capsule of it waits"
+        };
+        format!("note: session {id} ended with a handoff and is taken up again{fresh}")
+    });
+    Ok(goes_on)
 }
 
 /// How every conversation of this surface is held.

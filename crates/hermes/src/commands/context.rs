@@ -17,7 +17,7 @@ pub use self::print::print;
 use crate::app::App;
 use crate::cli::{AboutContext, Context};
 use crate::commands::{chat, compactions};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::out;
 
 /// Carries out the command.
@@ -56,7 +56,12 @@ fn request(app: &App, flags: &Context) -> anyhow::Result<()> {
     let all = flags.all || is_all(last_word);
     let session = flags.session.first().filter(|word| !is_all(Some(word))).map(String::as_str);
     let report = if flags.next {
-        let (services, conversation) = open(app, session, Conversation::preview)?;
+        if flags.fresh && session.is_some() {
+            let text = "--fresh is about a new session; hint: leave the session out";
+            return Err(Failure::new(Exit::Usage, text).into());
+        }
+        let which = if flags.fresh { Which::Fresh } else { Which::of(session) };
+        let (services, conversation) = open(app, which, Conversation::preview)?;
         inspect::next(&services, &conversation, flags.say.as_deref().unwrap_or("(your message)"))?
     } else {
         let store = app.reader()?;
@@ -98,15 +103,30 @@ type Open = fn(
 /// # Errors
 /// If there is no such session.
 pub fn look(app: &App, session: Option<&str>) -> anyhow::Result<(Services, Conversation)> {
-    open(app, session, Conversation::peek)
+    open(app, Which::of(session), Conversation::peek)
 }
 
-fn open(app: &App, session: Option<&str>, open: Open) -> anyhow::Result<(Services, Conversation)> {
+/// The session that is looked at.
+#[derive(Clone, Copy)]
+enum Which<'a> {
+    Named(&'a str),
+    Latest,
+    Fresh,
+}
+
+impl<'a> Which<'a> {
+    fn of(session: Option<&'a str>) -> Self {
+        session.map_or(Self::Latest, Self::Named)
+    }
+}
+
+fn open(app: &App, which: Which<'_>, open: Open) -> anyhow::Result<(Services, Conversation)> {
     let loaded = app.config()?;
     let store = app.reader()?;
-    let info = match session {
-        Some(session) => Some(app.session(&store, session)?),
-        None => match app.session(&store, "latest") {
+    let info = match which {
+        Which::Fresh => None,
+        Which::Named(session) => Some(app.session(&store, session)?),
+        Which::Latest => match app.session(&store, "latest") {
             Ok(info) => Some(info),
             Err(error) if is_not_found(&error) => None,
             Err(error) => return Err(error),

@@ -1,7 +1,8 @@
 //! `hermes doctor`: what is wrong or surprising with this home, each with what to do.
 //!
-//! Invariants: it changes nothing and sends no key; no secret's value is printed; every look
-//! outwards has a bound; one failed check does not keep the others from being made.
+//! Invariants: it changes nothing, and sends no key unless it is asked to try the writer; no secret's
+//! value is printed; every look outwards has a bound; one failed check does not keep the others from
+//! being made.
 
 use std::fs;
 use std::io;
@@ -18,8 +19,7 @@ use hermes_tools::{BuiltinTools, DenyAll, ToolContext};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::compactions;
-use crate::commands::handoff;
+use crate::commands::{chat, compactions, handoff};
 use crate::exit::Exit;
 use crate::hint;
 use crate::out::{self, Paint};
@@ -66,7 +66,7 @@ impl Report {
 ///
 /// # Errors
 /// If stdout is closed.
-pub fn run(app: &App, json: bool) -> anyhow::Result<Exit> {
+pub fn run(app: &App, try_writer: bool, json: bool) -> anyhow::Result<Exit> {
     let mut report = Report::default();
     home(app, &mut report);
     let loaded = app.config_with(&Overrides {
@@ -86,6 +86,9 @@ pub fn run(app: &App, json: bool) -> anyhow::Result<Exit> {
     space(app.home.root(), &mut report);
     if let Ok(loaded) = &loaded {
         sources(app, loaded, &mut report);
+    }
+    if try_writer {
+        writer(app, &mut report);
     }
     let failed = report.checks.iter().any(|check| check.status == Status::Fail);
     if json {
@@ -387,6 +390,25 @@ fn handoffs(app: &App, store: &Store, report: &mut Report) {
             miss.capsule
         );
         report.add("handoff", Status::Warn, text);
+    }
+}
+
+/// Whoever writes capsules, asked for a tiny one.
+fn writer(app: &App, report: &mut Report) {
+    let tried = handoff::services(app, None).and_then(|services| {
+        let tried = chat::runtime()?.block_on(services.try_capsule_writer());
+        services.store.close();
+        Ok(tried.map_err(|error| {
+            let why = services.redactor.redact(&error.to_string()).into_owned();
+            format!("no capsule could be written now: {why}; hint: {}", error.fault.hint())
+        }))
+    });
+    match tried {
+        Ok(Ok(model)) => {
+            report.add("writer", Status::Ok, format!("{model} wrote a capsule of the right shape"));
+        }
+        Ok(Err(why)) => report.add("writer", Status::Fail, why),
+        Err(error) => report.add("writer", Status::Fail, format!("{error:#}")),
     }
 }
 

@@ -1,19 +1,14 @@
 //! `hermes handoff`: capsules that carry a conversation from one session to the next.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use hermes_agent::handoff::{close_session, finish};
-use hermes_agent::{Services, handoff};
-use hermes_context::Workspace;
+use hermes_agent::Services;
 use hermes_core::SessionId;
-use hermes_handoff::nightly::{NightPlan, NightReport, Skipped, Terms, closes, select};
-use hermes_handoff::{BuildResult, Handoffs, Policy, Status, Verified};
-use hermes_store::{CapsuleRecord, CapsuleState, OpenMode, SessionFilter, Store};
+use hermes_handoff::{Handoffs, Status, Verified};
+use hermes_store::{CapsuleRecord, CapsuleState, OpenMode, Store};
 use serde_json::json;
 
 use crate::app::App;
 use crate::cli::Handoff;
-use crate::commands::chat;
+use crate::commands::{chat, nightly};
 use crate::exit::{Exit, Failure};
 use crate::out;
 
@@ -32,7 +27,7 @@ pub fn run(app: &App, command: Handoff) -> anyhow::Result<Exit> {
         Handoff::Deliver { capsule, say } => deliver(app, &capsule, &say),
         Handoff::Discard { capsule } => discard(app, &capsule),
         Handoff::Check { json } => check(app, json),
-        Handoff::Nightly { dry_run, limit, json } => nightly(app, dry_run, limit, json),
+        Handoff::Nightly { dry_run, limit, json } => nightly::run(app, dry_run, limit, json),
     }
 }
 
@@ -63,7 +58,11 @@ const fn exit_of(status: Status) -> Exit {
     }
 }
 
-fn services(app: &App, session: Option<&SessionId>) -> anyhow::Result<Services> {
+/// The services for a build of a session.
+///
+/// # Errors
+/// If configuration or store cannot be used.
+pub fn services(app: &App, session: Option<&SessionId>) -> anyhow::Result<Services> {
     let loaded = app.config()?;
     let store = app.store(OpenMode::ReadWrite)?;
     let info = match session {
@@ -234,125 +233,5 @@ fn check(app: &App, as_json: bool) -> anyhow::Result<Exit> {
             let text = format!("no capsule could be written now: {why}; hint: {hint}");
             Err(Failure::new(Exit::Provider, text).into())
         }
-    }
-}
-
-fn nightly(app: &App, dry_run: bool, limit: usize, as_json: bool) -> anyhow::Result<Exit> {
-    let loaded = app.config()?;
-    if !Policy::of(&loaded.config).active {
-        out::note("the plugin hermes-handoff is enabled and closes sessions itself");
-        return Ok(Exit::Ok);
-    }
-    let mode = if dry_run { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
-    let store = app.store(mode)?;
-    let handoffs = handoffs(app, &store);
-    if !dry_run {
-        reconcile(&handoffs);
-    }
-    let plan = plan(app, &store, limit)?;
-    if dry_run {
-        return print_plan(&plan, as_json);
-    }
-    store.close();
-    let runtime = chat::runtime()?;
-    let mut report = NightReport::default();
-    if let Some(first) = plan.builds.first() {
-        let services = services(app, Some(&first.session))?;
-        match runtime.block_on(services.try_capsule_writer()) {
-            Ok(model) => out::note(format!("the writer answers: {model}")),
-            Err(error) => out::note(format!(
-                "warning: the writer does not answer: {}; hint: {}",
-                services.redactor.redact(&error.to_string()),
-                error.fault.hint()
-            )),
-        }
-    }
-    for planned in plan.builds {
-        let services = services(app, Some(&planned.session))?;
-        let result = runtime.block_on(services.hand_off(&planned.session, None).run());
-        let (result, closed) = close_all(&services, result, planned.alongside);
-        report.add(app.home.profile(), result, closed);
-    }
-    if as_json {
-        out::json(&report)?;
-    } else {
-        out::raw(report.text())?;
-    }
-    Ok(match report.exit_code() {
-        0 => Exit::Ok,
-        1 => Exit::Failure,
-        _ => Exit::Fallback,
-    })
-}
-
-fn plan(app: &App, store: &Store, limit: usize) -> anyhow::Result<NightPlan> {
-    let sessions = store.sessions(&SessionFilter::default())?;
-    let pending = store.capsules(Some(CapsuleState::Pending))?;
-    let waiting: BTreeSet<SessionId> = pending.into_iter().map(|it| it.session).collect();
-    let terms = Terms { most: limit, ..Terms::default() };
-    Ok(select(&sessions, &waiting, app.env.now(), terms))
-}
-
-fn print_plan(plan: &NightPlan, as_json: bool) -> anyhow::Result<Exit> {
-    if as_json {
-        out::json(plan)?;
-        return Ok(Exit::Ok);
-    }
-    for planned in &plan.builds {
-        let older = planned.alongside.len();
-        out::line(format!("would build {} and close it with {older} older", planned.session))?;
-    }
-    let mut counts: BTreeMap<&Skipped, usize> = BTreeMap::new();
-    for (_, why) in &plan.skipped {
-        *counts.entry(why).or_default() += 1;
-    }
-    for (why, count) in counts {
-        let why = serde_json::to_value(why)?;
-        out::line(format!("would leave {count}: {}", why.as_str().unwrap_or_default()))?;
-    }
-    if plan.builds.is_empty() {
-        out::line("nothing is due")?;
-    }
-    Ok(Exit::Ok)
-}
-
-/// Ends the sessions of a conversation whose capsule is built.
-fn close_all(
-    services: &Services,
-    result: BuildResult,
-    alongside: Vec<SessionId>,
-) -> (BuildResult, Vec<SessionId>) {
-    if !closes(result.status) {
-        return (result, Vec::new());
-    }
-    let mut closed = Vec::new();
-    let session = result.session_id.clone();
-    let result = match finish(services, result.clone()) {
-        Ok(newer) => {
-            closed.push(session);
-            newer
-        }
-        Err(error) => {
-            out::note(format!("warning: session {session} stays open: {error}"));
-            result
-        }
-    };
-    for id in alongside {
-        match close_session(&services.store, &*services.env, &id) {
-            Ok(()) => closed.push(id),
-            Err(error) => out::note(format!("warning: session {id} stays open: {error}")),
-        }
-    }
-    (result, closed)
-}
-
-/// The capsule that waits for the next session in this workspace.
-///
-/// # Errors
-/// If the store cannot be read.
-pub fn waiting(store: &Store, workspace: &Workspace) -> anyhow::Result<Option<CapsuleRecord>> {
-    match handoff::lane_of(workspace) {
-        Some(lane) => Ok(store.pending_capsule(&lane)?),
-        None => Ok(None),
     }
 }

@@ -9,6 +9,7 @@ pub mod handoff;
 mod import;
 mod internal;
 mod lab;
+mod nightly;
 mod profile;
 mod rehearse;
 mod requests;
@@ -48,7 +49,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Skills(command)) => skills::run(&app(talk)?, command),
         Some(Command::Handoff(command)) => handoff::run(&app(talk)?, command),
         Some(Command::Config(command)) => config::run(&app(talk)?, command),
-        Some(Command::Doctor { json }) => doctor::run(&app(talk)?, json),
+        Some(Command::Doctor { writer, json }) => doctor::run(&app(talk)?, writer, json),
         Some(Command::Lab(command)) => lab::run(talk, command),
         Some(Command::Rehearse(command)) => rehearse::run(command),
         Some(Command::Completions { shell }) => {

@@ -130,6 +130,22 @@ pub const TABLE: &[Command] = &[
         run: compress,
     },
     Command {
+        name: "undo",
+        aliases: &[],
+        arguments: "[N]",
+        help: "take the last turn, or the last N, out of the conversation; nothing is deleted",
+        words: Words::None,
+        run: undo,
+    },
+    Command {
+        name: "retry",
+        aliases: &[],
+        arguments: "",
+        help: "take the last turn back and ask the same again",
+        words: Words::None,
+        run: retry,
+    },
+    Command {
         name: "recall",
         aliases: &[],
         arguments: "ROW|TEXT",
@@ -453,6 +469,18 @@ fn compress(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
         .map_err(|why| crate::exit::Failure::new(crate::exit::Exit::Usage, why))?;
     repl.compress(&wish)?;
     Ok(Next::Stay)
+}
+
+fn undo(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    repl.undo(argument)
+}
+
+fn retry(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
+    if !argument.is_empty() {
+        let text = "/retry takes nothing; hint: /undo brings the text back to be changed";
+        return Err(crate::exit::Failure::new(crate::exit::Exit::Usage, text).into());
+    }
+    repl.retry()
 }
 
 fn recall(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {

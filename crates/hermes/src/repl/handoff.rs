@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use hermes_agent::handoff::finish;
 use hermes_core::SessionId;
-use hermes_handoff::trigger::{Dispatch, Inbound, Typed, WrapUp, dispatch};
-use hermes_handoff::{BuildResult, LEAST_MESSAGES, Policy};
+use hermes_handoff::trigger::{self, Dispatch, Inbound, Typed, WrapUp, dispatch};
+use hermes_handoff::{BuildResult, LEAST_MESSAGES, Policy, Status};
 
 use super::Repl;
 use super::commands::Next;
 use crate::commands::chat;
-use crate::{app::App, out};
+use crate::out;
 
 /// For how long a build is waited for before the prompt comes back. Most without a slow model are
 /// done by then.
@@ -96,20 +96,25 @@ impl Repl<'_> {
         Ok(())
     }
 
-    /// Proposes a handoff to a session that was compacted as often as the settings say.
-    pub(super) fn propose_handoff(&self) -> anyhow::Result<()> {
-        let config = &self.services.config;
-        let after = config.handoff.after_compactions;
-        if after == 0 || self.handoff.is_some() || !Policy::of(config).active {
+    /// Proposes, or begins, a handoff that the settings make due. Once for each reason.
+    pub(super) fn see_to_due_handoff(&mut self) -> anyhow::Result<()> {
+        if self.handoff.is_some() || !self.conversation.is_stored() {
             return Ok(());
         }
-        if let Some(info) = self.info()?
-            && info.compactions >= after
-        {
+        let id = self.conversation.id().clone();
+        let Some(due) = hermes_agent::due(&self.services, &id)? else { return Ok(()) };
+        let told = (id, due.at);
+        if self.due_told.as_ref() == Some(&told) {
+            return Ok(());
+        }
+        self.due_told = Some(told);
+        if Policy::of(&self.services.config).does {
+            out::note(format!("{}; {}", due.why, trigger::ACKNOWLEDGED));
+            self.begin_handoff(&WrapUp::default())?;
+        } else {
             out::note(format!(
-                "this session was compacted {} times; the bare word handoff ends it with a capsule \
-                 and starts a new one (handoff.after_compactions: {after})",
-                info.compactions
+                "{}; the bare word handoff ends it with a capsule and starts a new one",
+                due.why
             ));
         }
         Ok(())
@@ -134,19 +139,13 @@ impl Repl<'_> {
 }
 
 /// What waits for the session that begins here.
-pub(super) fn waiting(app: &App, repl: &Repl<'_>) -> Option<String> {
-    let policy = Policy::of(&repl.services.config);
-    if !policy.delivers() || repl.conversation.is_stored() {
-        return None;
-    }
-    let store = &repl.services.store;
-    let record = crate::commands::handoff::waiting(store, repl.conversation.workspace()).ok()??;
-    if record.expires_at <= app.env.now() {
-        return None;
-    }
+pub(super) fn waiting(repl: &Repl<'_>) -> Option<String> {
+    let offer = repl.conversation.waiting_capsule(&repl.services)?;
+    let how =
+        if offer.record.status == Status::Fallback.word() { ", which no model wrote," } else { "" };
     Some(format!(
-        "a capsule of session {} waits; your first message goes out with it (hint: hermes handoff \
-         show, or discard)",
-        record.session
+        "a capsule of session {}{how} waits; your first message goes out with it (hint: hermes \
+         handoff show, or discard)",
+        offer.record.session
     ))
 }

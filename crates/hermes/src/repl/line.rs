@@ -74,6 +74,11 @@ impl LineEditor {
         Self { editor, continuations }
     }
 
+    /// Puts a text into the line that is read next.
+    pub fn put(&mut self, text: String) {
+        self.editor.run_edit_commands(&[EditCommand::InsertString(text)]);
+    }
+
     /// Reads one message.
     ///
     /// # Errors
@@ -82,9 +87,7 @@ impl LineEditor {
         match typed::take()? {
             Ahead::Nothing => {}
             Ahead::Line(line) => return self.sent_before(line),
-            Ahead::Draft(text) => {
-                self.editor.run_edit_commands(&[EditCommand::InsertString(text)]);
-            }
+            Ahead::Draft(text) => self.put(text),
             Ahead::Closed => {
                 terminal::disable_raw_mode()?;
                 return Ok(Input::Closed);

@@ -12,6 +12,7 @@ mod handoff;
 mod history;
 mod interrupt;
 mod line;
+mod rewind;
 mod typed;
 
 use std::io::{self, IsTerminal as _};
@@ -49,6 +50,10 @@ pub struct Repl<'a> {
     handoff: Option<handoff::Running>,
     /// The session was deleted on the way out.
     deleted: bool,
+    /// The session and its compactions for which a due handoff was last told.
+    due_told: Option<(SessionId, (u32, bool))>,
+    /// What stands in the line when it is read next.
+    draft: Option<String>,
 }
 
 /// Holds a conversation until the person leaves.
@@ -82,12 +87,17 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
         known_messages: 0,
         handoff: None,
         deleted: false,
+        due_told: None,
+        draft: None,
     };
     repl.note_messages()?;
     repl.introduce()?;
     let mut exit = Exit::Ok;
     loop {
         repl.tell_of_handoff(false);
+        if let Some(draft) = repl.draft.take() {
+            editor.put(draft);
+        }
         match editor.read()? {
             Input::Closed => break,
             Input::Cleared => {}
@@ -141,7 +151,7 @@ impl Repl<'_> {
         if let Some(text) = banner::broken_off(self.conversation.rows()) {
             out::note(out::Paint::stderr().yellow(&text));
         }
-        if let Some(text) = handoff::waiting(self.app, self) {
+        if let Some(text) = handoff::waiting(self) {
             out::note(text);
         }
         if self.services.config.display.compact {
@@ -243,6 +253,8 @@ impl Repl<'_> {
         match report?.outcome {
             TurnOutcome::Answered | TurnOutcome::Interrupted => {}
             TurnOutcome::Failed(why) => {
+                self.note_messages()?;
+                self.see_to_due_handoff()?;
                 return Err(Failure::new(Exit::Provider, why).into());
             }
             TurnOutcome::LimitReached(calls) => out::note(format!(
@@ -252,7 +264,7 @@ impl Repl<'_> {
         }
         released?;
         self.note_messages()?;
-        self.propose_handoff()?;
+        self.see_to_due_handoff()?;
         out::note("");
         Ok(if screen.is_closed() { Next::Leave } else { Next::Stay })
     }

@@ -172,7 +172,7 @@ fn a_night_builds_and_closes_the_latest_conversation_and_its_rehearsal_touches_n
     let old = talked(&rig);
     rig.ok(["chat", "--resume", &old, "-q", "a third thing"]);
     let planned = rig.ok(["handoff", "nightly", "--dry-run"]);
-    assert!(planned.contains(&format!("would build {old}")), "{planned}");
+    assert!(planned.contains(&format!("would build default {old}")), "{planned}");
     assert_eq!(rig.json(["handoff", "list", "--json"]).as_array().unwrap().len(), 0);
     let night = rig.ok(["handoff", "nightly"]);
     assert!(night.starts_with("ok default ") && night.ends_with("1 ok\n"), "{night}");
@@ -216,7 +216,8 @@ fn the_plugin_of_that_name_keeps_the_built_in_quiet() {
     rig.ok(["chat", "-q", "go on"]);
     assert!(!bodies(&server).contains("history you already established"));
     let night = rig.run(["handoff", "nightly"]);
-    assert_eq!((night.code, night.stdout.as_str()), (0, ""));
+    assert_eq!((night.code, night.stdout.as_str()), (0, "nothing was due\n"));
+    assert!(night.stderr.contains("hermes-handoff is enabled"), "{}", night.stderr);
 }
 
 #[test]
@@ -281,8 +282,206 @@ fn nothing_of_a_confidential_lane_is_in_the_folder_or_the_log() {
             }
         }
         assert!(texts.len() > 3, "the capsule and its note are there");
-        for secret in ["Wilhelmina", "Okonkwo", "okonkwo", "0417", "DE8937"] {
+        for secret in ["Wilhelmina", "Okonkwo", "okonkwo", "invoice", "_0417", "DE8937"] {
             assert!(texts.iter().all(|text| !text.contains(secret)), "{secret}: {texts:#?}");
         }
+    }
+}
+
+#[test]
+fn a_night_goes_over_all_profiles_and_one_that_is_broken_keeps_none_from_its_capsules() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let long = |rig: &Rig, profile: &str| {
+        let first = rig.json(["-p", profile, "chat", "--json", "-q", "the first of three"]);
+        let session = first["session_id"].as_str().unwrap().to_owned();
+        for text in ["the second", "the third"] {
+            rig.json(["-p", profile, "chat", "--json", "--resume", &session, "-q", text]);
+        }
+        session
+    };
+    let here = long(&rig, "default");
+    for name in ["work", "broken"] {
+        rig.ok(["profile", "create", name, "--clone"]);
+    }
+    let there = long(&rig, "work");
+    long(&rig, "broken");
+    let planned = rig.json(["handoff", "nightly", "--dry-run", "--json"]);
+    for (profile, session) in [("default", &here), ("work", &there)] {
+        assert_eq!(planned["profiles"][profile]["builds"][0]["session"], **session, "{planned}");
+    }
+    let one = rig.ok(["handoff", "nightly", "--dry-run", "--limit", "1"]);
+    assert!(
+        one.contains("would build broken") && one.contains("would leave 2: over_limit"),
+        "{one}"
+    );
+
+    // One profile's writer fails, another's settings cannot be read.
+    let script = r#"[{"status":401,"body":{"error":{"message":"no such key"}},"repeat":9}]"#;
+    let script = Script::parse(std::path::Path::new("s.json"), script).unwrap();
+    let refusing = serve(Some(script));
+    let home = rig.home().join("profiles");
+    let config = std::fs::read_to_string(home.join("work/config.yaml")).unwrap();
+    let failing = config.replace(&server.base_url(), &refusing.base_url());
+    std::fs::write(home.join("work/config.yaml"), &failing).unwrap();
+    std::fs::write(home.join("broken/config.yaml"), "model: [\n").unwrap();
+    let night = rig.run(["handoff", "nightly"]);
+    assert_eq!(night.code, 1, "{}{}", night.stdout, night.stderr);
+    let lines: Vec<&str> = night.stdout.lines().collect();
+    assert!(lines[0].starts_with("ok default ") && lines[0].contains(&here), "{lines:#?}");
+    assert!(lines[1].starts_with("fallback work ") && lines[1].contains("(401)"), "{lines:#?}");
+    assert!(lines[2].starts_with("failed broken: ") && lines[2].contains("config.yaml"));
+    assert_eq!(lines[3..], ["1 fallback, 1 ok"]);
+    for (profile, session) in [("default", &here), ("work", &there)] {
+        let shown = rig.json(["-p", profile, "sessions", "show", session, "--json"]);
+        assert!(shown.to_string().contains("\"end_reason\":\"handoff\""), "{shown}");
+    }
+    // A night with nothing but a fallback has the code of one; -p keeps to one profile.
+    std::fs::write(home.join("work/config.yaml"), &config).unwrap();
+    let again = long(&rig, "work");
+    std::fs::write(home.join("work/config.yaml"), &failing).unwrap();
+    let night = rig.run(["-p", "work", "handoff", "nightly"]);
+    assert_eq!(night.code, 8, "{}{}", night.stdout, night.stderr);
+    assert!(night.stdout.contains(&again) && night.stdout.ends_with("\n1 fallback\n"));
+}
+
+#[test]
+fn to_continue_after_a_handoff_is_to_go_on_from_its_capsule_and_is_never_silent() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    rig.json(["chat", "--json", "--resume", &old, "-q", "a third thing"]);
+    rig.ok(["handoff", "nightly"]);
+    let given = || bodies(&server).matches("history you already established").count();
+
+    // A script gets the old session again, and is told.
+    let quiet = rig.run(["-c", "chat", "-Q", "-q", "where were we?"]);
+    assert_eq!((quiet.code, given()), (0, 0), "{}", quiet.stderr);
+    let note = format!("session {old} ended with a handoff and is taken up again");
+    assert!(quiet.stderr.contains(&note) && quiet.stderr.contains("--fresh"), "{}", quiet.stderr);
+    rig.ok(["handoff", "nightly"]);
+
+    let ran = rig.run(["-c", "chat", "-q", "where were we?"]);
+    assert_eq!((ran.code, given()), (0, 1), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("session {old} ended with a handoff, so a new session")));
+    assert!(ran.stderr.contains(&format!("hermes --resume {old}")), "{}", ran.stderr);
+    // From now on the latest session is the new one.
+    let ran = rig.run(["-c", "chat", "-q", "and on"]);
+    assert!(!ran.stderr.contains("ended with a handoff"), "{}", ran.stderr);
+    let sessions = rig.json(["sessions", "list", "--json"]);
+    assert_eq!(sessions.as_array().unwrap().len(), 2, "{sessions}");
+
+    // With its capsule taken back there is nothing to go on from.
+    rig.ok(["-c", "chat", "-q", "and still further"]);
+    rig.ok(["handoff", "nightly"]);
+    rig.ok(["handoff", "discard", "latest"]);
+    let ran = rig.run(["--resume", "latest", "chat", "-q", "hello again"]);
+    assert!(ran.stderr.contains("is taken up again, as no capsule of it waits"), "{}", ran.stderr);
+    assert_eq!(rig.json(["sessions", "list", "--json"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_capsule_that_waits_is_shown_beforehand_and_survives_undo_and_retry() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    build(&rig, &old);
+    let next = rig.ok(["context", "--next", "--fresh", "--say", "go on"]);
+    assert!(next.lines().any(|line| line.trim().starts_with("history  capsule")), "{next}");
+    assert_eq!(rig.run(["context", "--next", "--fresh", &old]).code, 2);
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for("waits; your first message");
+    terminal.wait_for_prompt();
+    terminal.line("/undo");
+    terminal.wait_for("nothing that was said here stands");
+    terminal.wait_for_prompt();
+    terminal.line("what now?");
+    terminal.wait_for("Going on from the handoff");
+    terminal.wait_for_prompt();
+    terminal.line("/retry");
+    terminal.wait_for("asking again: what now?");
+    terminal.wait_for_prompt();
+    terminal.line("/undo 7");
+    terminal.wait_for("the last turn (2 rows) left the conversation");
+    // What was said stands in the line again.
+    terminal.wait("the line", |screen| {
+        screen.lines().last().is_some_and(|line| line.trim() == "> what now?")
+    });
+    terminal.send(" really\r");
+    terminal.wait("the third answer", |screen| {
+        let read = screen.matches("understand only these requests").count();
+        read == 3 && screen.lines().last().is_some_and(|line| line.trim() == ">")
+    });
+    terminal.line("/undo 0");
+    terminal.wait_for("a number of turns from 1 on");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().0, 0);
+    let sent: Vec<Value> = server
+        .received()
+        .into_iter()
+        .rev()
+        .take(3)
+        .map(|body| serde_json::from_slice(&body).unwrap())
+        .collect();
+    for (body, said) in sent.iter().zip(["what now? really", "what now?", "what now?"]) {
+        let messages = body["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), 2, "{body}");
+        assert_eq!(messages[0], sent[0]["messages"][0], "the prompt stays");
+        let text = messages[1].to_string();
+        assert!(text.contains("history you already established") && text.contains(said), "{text}");
+    }
+    let listed = rig.json(["handoff", "list", "--json"]);
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(listed[0]["record"]["state"], "delivered");
+    rig.ok(["requests", "verify", "--all"]);
+    rig.ok(["sessions", "check"]);
+}
+
+#[test]
+fn a_handoff_in_place_of_a_further_compaction_is_proposed_once_or_done() {
+    for (when, does) in [("propose", false), ("do", true)] {
+        let rig = Rig::new();
+        let server = serve(None);
+        let config = format!("handoff:\n  after_compactions: 1\n  when_due: {when}\n");
+        rig.endpoint(&server, &config);
+        let mut session = String::new();
+        for n in 0..5 {
+            let text = format!("part {n}: {}", format!("word{n} and some more text ").repeat(60));
+            let mut args = vec!["chat", "--json", "-q", &text];
+            if !session.is_empty() {
+                args.extend(["--resume", &session]);
+            }
+            session = rig.json(args)["session_id"].as_str().unwrap().to_owned();
+        }
+        rig.ok(["sessions", "compress", &session, "--here", "1"]);
+        if !does {
+            let ran = rig.run(["--resume", &session, "chat", "-q", "and one thing"]);
+            assert!(ran.stderr.contains("was compacted once; hint: `hermes handoff build"));
+        }
+        let terminal = Terminal::start(&rig, &["--resume", &session]);
+        terminal.wait_for_prompt();
+        terminal.line("the next thing");
+        let told = terminal.wait_for("this session was compacted once; ");
+        assert_eq!(told.contains("Writing the handoff"), does, "{told}");
+        if does {
+            terminal.wait_for("waits; your first message");
+        } else {
+            terminal.wait_for_prompt();
+            terminal.line("another thing");
+            terminal.wait("the second answer", |screen| {
+                screen.matches("understand only these requests").count() >= 2
+                    && screen.lines().last().is_some_and(|line| line.trim() == ">")
+            });
+        }
+        terminal.wait_for_prompt();
+        terminal.send("\x04");
+        let (_, screen) = terminal.end();
+        assert_eq!(screen.matches("was compacted once").count(), 1, "told once: {screen}");
+        let shown = rig.json(["sessions", "show", &session, "--json"]).to_string();
+        assert_eq!(shown.contains("\"end_reason\":\"handoff\""), does, "{shown}");
     }
 }

@@ -6,6 +6,7 @@ mod config;
 mod context;
 mod doctor;
 mod handoff;
+mod honesty;
 mod kill;
 mod oneshot;
 mod repl;
