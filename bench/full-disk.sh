@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A store on a file system of 2 MiB that fills up during turns: nothing acknowledged is lost. And a
-# home on a file system mounted read-only: lists, searches and exports show the newest data.
+# home on a file system mounted read-only: lists, searches and exports show the newest data. And a
+# capsule that cannot be written leaves the one that waits where it is.
 #
 # Needs root for mount, and a built hermes (cargo build --release).
 set -euo pipefail
@@ -49,3 +50,25 @@ while read -r said; do
 done <"$work/answered"
 "$hermes" sessions check
 printf 'full disk: %s turns answered and kept, %s refused with a message\n' "$answered" "$refused"
+
+# Between nothing and 64 KiB is left: the capsule cannot be written, which is said, and the older one
+# of the conversation still waits.
+umount "$work/small"
+mount -t tmpfs -o size=6m tmpfs "$work/small"
+mkdir "$HERMES_HOME"
+first="$("$hermes" chat -q 'the first message' --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["session_id"])')"
+"$hermes" --resume "$first" chat -Q -q 'the second message' >/dev/null
+capsule() { "$hermes" handoff list --json | python3 -c 'import json, sys; print([it["record"]["id"] for it in json.load(sys.stdin) if it["record"]["state"] == "pending"])'; }
+"$hermes" handoff build --session-id "$first" >/dev/null
+waiting="$(capsule)"
+for left in 0 4 16 64; do
+  dd if=/dev/zero of="$work/small/ballast" bs=4k 2>/dev/null || true
+  truncate -s "-${left}K" "$work/small/ballast"
+  if "$hermes" handoff build --session-id "$first" >"$work/said" 2>&1; then
+    printf 'a capsule was built on a full disk: %s KiB were left\n' "$left" >&2
+    exit 1
+  fi
+  rm "$work/small/ballast"
+  [ "$(capsule)" = "$waiting" ] || { printf 'the capsule that waited is gone\n' >&2; exit 1; }
+done
+printf 'full disk: no capsule was built, and the one that waited still does\n'
