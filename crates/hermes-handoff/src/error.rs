@@ -13,7 +13,7 @@ pub enum HandoffError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A file in the handoffs folder.
-    #[error("{}: {source}; hint: check the permissions of the handoffs folder", path.display())]
+    #[error("{}: {source}; hint: {}", path.display(), what_to_do(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -38,9 +38,33 @@ pub enum HandoffError {
     },
 }
 
+fn what_to_do(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full: make room and try again"
+        }
+        _ => "check the permissions of the handoffs folder",
+    }
+}
+
 impl HandoffError {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_as_one() {
+        let told = |kind: io::ErrorKind| HandoffError::io("h/f.md")(kind.into()).to_string();
+        assert!(
+            told(io::ErrorKind::StorageFull)
+                .ends_with("hint: the disk is full: make room and try again")
+        );
+        assert!(told(io::ErrorKind::PermissionDenied).contains("permissions"));
     }
 }

@@ -7,6 +7,7 @@
 mod building;
 mod confidential;
 mod delivery;
+mod hostile;
 mod killed;
 mod lanes;
 mod nights;

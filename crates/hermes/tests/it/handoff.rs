@@ -485,3 +485,65 @@ fn a_handoff_in_place_of_a_further_compaction_is_proposed_once_or_done() {
         assert_eq!(shown.contains("\"end_reason\":\"handoff\""), does, "{shown}");
     }
 }
+
+/// The arguments of a call as the Recovery block writes it: `name="text", other=<number>`.
+fn arguments(call: &str, words: &str, hit: u64) -> Value {
+    let call = call.replace("2 to 5 keywords", words);
+    let call = call.replace("<match_message_id>", &hit.to_string());
+    let (_, rest) = call.split_once("session_search(").unwrap();
+    let (inside, _) = rest.split_once(')').unwrap();
+    let pairs = inside.split(", ").map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap();
+        (name.to_owned(), serde_json::from_str(value).unwrap())
+    });
+    Value::Object(pairs.collect())
+}
+
+#[test]
+fn each_call_of_the_recovery_block_works_as_it_stands() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    rig.file("deploy.toml", "port = 8443\nlamp = \"amber lantern\"\n");
+    let first = rig.json(["chat", "--json", "-q", "read deploy.toml"]);
+    let old = first["session_id"].as_str().unwrap().to_owned();
+    rig.json(["chat", "--json", "--resume", &old, "-q", "and now the rollback"]);
+    let path = build(&rig, &old)["path"].as_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(path).unwrap();
+    let block = text.split("## Recovery").nth(1).unwrap();
+    let calls: Vec<&str> = block.lines().filter(|it| it.contains("- session_search(")).collect();
+    assert_eq!(calls.len(), 3, "{block}");
+    let filter = block.split("role_filter=\"").nth(1).unwrap().split('"').next().unwrap();
+
+    let found = rig.json(["sessions", "search", "rollback", "--json"]).to_string();
+    let (_, hit) = found.split_once("\"match_message_id\":").unwrap();
+    let hit: String = hit.chars().take_while(char::is_ascii_digit).collect();
+    let mut asked: Vec<Value> =
+        calls.iter().map(|it| arguments(it, "rollback", hit.parse().unwrap())).collect();
+    let mut tools = arguments(calls[0], "amber lantern", 0);
+    tools["role_filter"] = filter.into();
+    asked.push(tools);
+    let script: Vec<Value> = asked
+        .iter()
+        .map(|it| serde_json::json!({ "call": { "name": "session_search", "arguments": it } }))
+        .collect();
+    let script = Value::Array(script).to_string();
+    let calling = serve(Some(Script::parse(std::path::Path::new("s.json"), &script).unwrap()));
+    rig.endpoint(&calling, "");
+    rig.ok(["chat", "-q", "look it up"]);
+    let last: Value = serde_json::from_slice(&calling.received().pop().unwrap()).unwrap();
+    let results: Vec<String> = last["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["content"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(results.len(), 4, "{last}");
+    for (result, wanted) in
+        results.iter().zip(["rollback", "rollback", "rollback", "amber lantern"])
+    {
+        assert!(result.contains(wanted) && result.contains(&old), "{wanted}: {result}");
+    }
+    assert!(results[3].contains("\"tool\""), "the value came from a tool: {}", results[3]);
+}
