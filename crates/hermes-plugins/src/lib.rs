@@ -18,6 +18,7 @@ mod host;
 mod inbound;
 pub mod install;
 mod invoke;
+mod listing;
 mod manifest;
 mod middleware;
 mod offer;
@@ -39,6 +40,7 @@ pub use doctor::{CallbackReport, PluginReport};
 pub use history::history_items;
 pub use host::python::{Interpreter, OLDEST as OLDEST_PYTHON, PythonError, environment};
 pub use host::{BUDGET_TIME, CallError, Fault, RESTARTS};
+pub use listing::{HookCallback, HookListing, ShellTrial, waits_for};
 pub use manifest::{COMPATIBLE_VERSION, Manifest, Native, PluginKind, satisfies};
 pub use middleware::{Execution, Rewritten};
 pub use offer::{

@@ -63,7 +63,7 @@ impl Plugins {
 }
 
 impl Inner {
-    fn hook_settings(&self) -> shell::Settings {
+    pub(crate) fn hook_settings(&self) -> shell::Settings {
         let vars = &self.options.vars;
         shell::parse(
             &self.options.hooks,

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 /// Files looked at in one plugin at most.
 const MOST_FILES: usize = 2000;
@@ -73,6 +74,8 @@ pub struct ScanReport {
     pub files: usize,
     /// Whether there was more than was looked at.
     pub cut: bool,
+    /// Digest of the files looked at, which changes with any of them; empty for none.
+    pub digest: String,
 }
 
 /// Words, what they mean, and how much they should worry.
@@ -153,6 +156,7 @@ pub fn scan(root: &Path) -> ScanReport {
         report.cut = collect(root, &mut files);
     }
     files.sort();
+    let mut digest = Sha256::new();
     for file in files {
         let too_long = fs::metadata(&file).is_ok_and(|meta| meta.len() > MOST_BYTES);
         let Ok(bytes) = fs::read(&file) else { continue };
@@ -162,9 +166,18 @@ pub fn scan(root: &Path) -> ScanReport {
         }
         report.files += 1;
         let shown = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
+        digest.update(format!("{}\n{}\n", shown, bytes.len()));
+        digest.update(&bytes);
         look(&shown, &String::from_utf8_lossy(&bytes), &mut report);
     }
+    if report.files > 0 {
+        report.digest = hex(&digest.finalize());
+    }
     report
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn look(file: &str, text: &str, report: &mut ScanReport) {
@@ -254,5 +267,8 @@ mod tests {
         let report = scan(folder.path());
         let files: Vec<&str> = report.findings.iter().map(|finding| &*finding.file).collect();
         assert_eq!((report.verdict, files), (Concern::Dangerous, vec!["auto.pth", "inner/a.py"]));
+        assert_eq!(scan(folder.path()), report, "the same files have the same digest");
+        fs::write(folder.path().join("inner/a.py"), "eval(y)\n").unwrap();
+        assert_ne!(scan(folder.path()).digest, report.digest);
     }
 }

@@ -85,12 +85,12 @@ pub const fn answer_form(returns: Returns) -> &'static str {
 impl ShellHook {
     /// Whether it is for this event: its matcher fits the tool.
     pub(crate) fn wants(&self, payload: &Payload) -> bool {
-        match &self.matcher {
-            None => true,
-            Some(matcher) => {
-                payload.get_text("tool_name").is_some_and(|name| matcher.is_match(&name))
-            }
-        }
+        self.matcher.is_none() || self.fits(payload.get_text("tool_name").as_deref())
+    }
+
+    /// Whether it is for this tool.
+    pub(crate) fn fits(&self, tool: Option<&str>) -> bool {
+        self.matcher.as_ref().is_none_or(|matcher| tool.is_some_and(|name| matcher.is_match(name)))
     }
 
     /// What the program is told.
@@ -170,8 +170,16 @@ impl ShellHook {
 
 /// An event as shell hooks and webhooks are told of it.
 pub(crate) fn webhook_body(event: &str, payload: &Payload, cwd: &str, profile: &str) -> String {
-    let mut fields: Map<String, Value> =
-        serde_json::from_str(&payload.to_json()).unwrap_or_default();
+    body_of(event, serde_json::from_str(&payload.to_json()).unwrap_or_default(), cwd, profile)
+}
+
+/// The same of bare fields.
+pub(crate) fn body_of(
+    event: &str,
+    mut fields: Map<String, Value>,
+    cwd: &str,
+    profile: &str,
+) -> String {
     let mut take = |name: &str| fields.remove(name).unwrap_or_default();
     let (tool, args, session) = (take("tool_name"), take("args"), take("session_id"));
     let session = if session.is_null() { take("parent_session_id") } else { session };
