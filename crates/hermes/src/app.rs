@@ -15,7 +15,7 @@ use hermes_store::{OpenMode, RecoveredOutcome, SessionFilter, SessionInfo, Store
 
 use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
-use crate::{log, out};
+use crate::{log, out, plugged};
 
 /// What commands share.
 pub struct App {
@@ -260,6 +260,21 @@ impl App {
         let mut services = Services::new(home, Arc::new(config.config), store, env, vars, &chain)?;
         services.variables = config.vars;
         services.redactor = redactor;
+        Ok(services)
+    }
+
+    /// The same with the plugins that are enabled, for whatever runs turns or ends sessions.
+    ///
+    /// # Errors
+    /// As [`Self::services`].
+    pub fn plugged_services(
+        &self,
+        loaded: Loaded,
+        store: Store,
+        stored: Option<&SessionInfo>,
+    ) -> anyhow::Result<Services> {
+        let mut services = self.services(loaded, store, stored)?;
+        plugged::plug_in(self, &mut services, stored.and_then(|info| info.cwd.as_deref()), false);
         Ok(services)
     }
 

@@ -1,5 +1,6 @@
 //! Every flag and command, with its help. Parsing only; what is done with it is in `commands`.
 
+pub mod plugged;
 pub mod stored;
 
 use std::path::PathBuf;
@@ -47,6 +48,9 @@ pub struct Talk {
     /// Use this provider.
     #[arg(long, value_name = "NAME", global = true)]
     pub provider: Option<String>,
+    /// Let every shell hook of the settings run, agreed to or not.
+    #[arg(long, global = true)]
+    pub accept_hooks: bool,
     /// Use this profile: a home of its own beside the others.
     #[arg(short = 'p', long, value_name = "NAME", global = true)]
     pub profile: Option<String>,
@@ -102,6 +106,12 @@ pub enum Command {
     /// List skills, and switch them on and off.
     #[command(subcommand)]
     Skills(Skills),
+    /// List, install, switch on, examine and write plugins.
+    #[command(subcommand)]
+    Plugins(plugged::Plugins),
+    /// List the hooks and who listens; agree to shell hooks and try them.
+    #[command(subcommand)]
+    Hooks(plugged::Hooks),
     /// Build, look at and hand on capsules, which carry a conversation to its next session.
     #[command(subcommand)]
     Handoff(Handoff),
@@ -657,7 +667,7 @@ pub enum Rehearse {
 pub enum Internal {
     /// Print one of the generated tables of the guide.
     Tables {
-        /// `exit-codes`, `sources`, `commands` or `slash-commands`.
+        /// `exit-codes`, `sources`, `commands`, `slash-commands` or `hooks`.
         name: String,
     },
     /// Store a session of this many messages, for benchmarks.

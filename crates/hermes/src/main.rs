@@ -9,6 +9,7 @@ mod exit;
 mod hint;
 mod log;
 mod out;
+mod plugged;
 mod progress;
 mod render;
 mod repl;
@@ -23,9 +24,19 @@ use clap::error::ErrorKind;
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return unparsed(&error),
+        Err(error) => {
+            return match commands::external::run(&error) {
+                Some(done) => ended(done),
+                None => unparsed(&error),
+            };
+        }
     };
-    match commands::run(cli) {
+    ended(commands::run(cli))
+}
+
+/// The exit code; an error is told.
+fn ended(done: anyhow::Result<impl Into<ExitCode>>) -> ExitCode {
+    match done {
         Ok(exit) => exit.into(),
         Err(error) => {
             if out::is_broken_pipe(&error) {

@@ -178,6 +178,12 @@ impl Paint {
         Self(wanted() && io::stdout().is_terminal())
     }
 
+    /// For tests: never any.
+    #[cfg(test)]
+    pub const fn off() -> Self {
+        Self(false)
+    }
+
     /// Whether colours are on.
     pub const fn is_on(self) -> bool {
         self.0

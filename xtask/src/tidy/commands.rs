@@ -11,7 +11,7 @@ use crate::repo::Repo;
 const UNLISTED: &[&str] = &["internal", "help"];
 /// Commands that are spoken of as coming later, or by crates that no turn uses yet. Each is taken
 /// out when it is there.
-const PLANNED: &[&str] = &["hooks", "plugins"];
+const PLANNED: &[&str] = &["gateway"];
 const OWN: &str = "xtask/src/tidy/commands.rs";
 /// Small words that are arguments rather than commands.
 const ARGUMENTS: &[&str] = &["latest", "bash", "zsh", "fish", "elvish", "powershell"];

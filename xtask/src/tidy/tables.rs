@@ -12,7 +12,7 @@ use crate::finding::Finding;
 use crate::repo::{Repo, TextFile};
 
 /// Tables that must stand in some document.
-const WANTED: &[&str] = &["commands", "exit-codes", "slash-commands", "sources"];
+const WANTED: &[&str] = &["commands", "exit-codes", "hooks", "slash-commands", "sources"];
 
 const REWRITE: &str = "run cargo xtask tables --write and look at the difference";
 

@@ -162,7 +162,8 @@ impl Default for AuxiliaryConfig {
 }
 
 impl AuxiliaryConfig {
-    const TASKS: &[&str] = &[
+    /// The side tasks of this program.
+    pub const TASKS: &[&str] = &[
         "approval",
         "background_review",
         "compression",

@@ -60,15 +60,14 @@ const WITHOUT_EFFECT: &[&str] = &[
     "display.timestamps",
     "display.tool_preview_length",
     "display.turn_summary",
-    "hooks",
-    "hooks_auto_accept",
     "mcp_servers",
     "memory.nudge_interval",
     "memory.prefetch_spill_enabled",
     "memory.provider",
     "personalities",
     "platform_hints",
-    "plugins",
+    "plugins.auto_apply",
+    "plugins.auto_update_check_hours",
     "prompt_caching",
     "quick_commands",
     "security.allow_private_urls",
@@ -121,6 +120,7 @@ mod tests {
     #[test]
     fn a_name_covers_what_is_below_it_and_nothing_beside_it() {
         assert!(!takes_effect("sessions.auto_prune") && !takes_effect("context.engine"));
+        assert!(takes_effect("plugins.enabled") && takes_effect("hooks.pre_tool_call"));
         assert!(takes_effect("context_file_max_chars") && takes_effect("skills.disabled"));
         assert!(takes_effect("model.default") && takes_effect("approvals.deny"));
     }

@@ -19,7 +19,7 @@ use crate::commands::handoff;
 use crate::exit::{Exit, Failure};
 use crate::render::{Screen, Show};
 use crate::signals::Signals;
-use crate::{approve, out, repl, said};
+use crate::{approve, out, plugged, repl, said};
 
 /// `hermes` without a command.
 ///
@@ -120,7 +120,7 @@ fn once(
     form: Answer,
     first: &Beginning,
 ) -> anyhow::Result<Exit> {
-    let (services, mut conversation) = open(app, first)?;
+    let (services, mut conversation) = open(app, first, false)?;
     if conversation.model().provider == "rehearsal" {
         let chosen = services.config.model.provider.trim().eq_ignore_ascii_case("rehearsal");
         out::note(if chosen {
@@ -139,6 +139,7 @@ fn once(
     let report = runtime()?.block_on(async {
         let stop = cancel.clone();
         let mut signals = Signals::listen().context("signals cannot be watched")?;
+        plugged::start(&services).await;
         let turn = conversation.turn(&services, input, &screen, &cancel);
         tokio::pin!(turn);
         loop {
@@ -156,6 +157,7 @@ fn once(
         Answer::Streamed => hermes_agent::due(&services, &report.session)?,
         Answer::Quiet | Answer::Json => None,
     };
+    plugged::farewell(&services, &conversation, "exit")?;
     services.store.close();
     match form {
         Answer::Streamed => {
@@ -215,11 +217,16 @@ fn json(report: &TurnReport) -> TurnJson<'_> {
     }
 }
 
-/// Opens the store and the conversation that the flags ask for.
+/// Opens the store and the conversation that the flags ask for. `takes_messages` says whether
+/// messages that plugins put into it are said there.
 ///
 /// # Errors
 /// If configuration, store or session cannot be used.
-pub fn open(app: &App, first: &Beginning) -> anyhow::Result<(Services, Conversation)> {
+pub fn open(
+    app: &App,
+    first: &Beginning,
+    takes_messages: bool,
+) -> anyhow::Result<(Services, Conversation)> {
     let loaded = app.config()?;
     let store = app.store(OpenMode::ReadWrite)?;
     let mut stored = app.wanted_session(&store)?;
@@ -237,7 +244,8 @@ pub fn open(app: &App, first: &Beginning) -> anyhow::Result<(Services, Conversat
     {
         stored = Some(info);
     }
-    let services = app.services(loaded, store, stored.as_ref())?;
+    let mut services = app.services(loaded, store, stored.as_ref())?;
+    plugged::plug_in(app, &mut services, folder, takes_messages);
     let conversation = match &stored {
         Some(info) => Conversation::resume(&services, info, options)?,
         None => Conversation::start(&services, options)?,

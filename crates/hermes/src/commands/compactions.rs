@@ -15,8 +15,8 @@ use crate::app::App;
 use crate::cli::Compress;
 use crate::commands::chat;
 use crate::exit::{Exit, Failure};
-use crate::out;
 use crate::render::{Screen, Show};
+use crate::{out, plugged};
 
 /// What a person wants of `/compress`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -185,7 +185,7 @@ pub fn compress(app: &App, flags: &Compress) -> anyhow::Result<Exit> {
     let info = app.session(&store, &flags.session)?;
     let configured = loaded.config.terminal.cwd.clone();
     let options = chat::options(app.workspace(&configured, info.cwd.as_deref())?);
-    let services = app.services(loaded, store, Some(&info))?;
+    let services = app.plugged_services(loaded, store, Some(&info))?;
     let mut conversation = Conversation::resume(&services, &info, options)?;
     let screen = Screen::new(Show::AnswerOnly, false, &conversation.model().model);
     let done = chat::runtime()?.block_on(carry_out(
@@ -196,6 +196,7 @@ pub fn compress(app: &App, flags: &Compress) -> anyhow::Result<Exit> {
         &Cancel::default(),
     ));
     conversation.release()?;
+    plugged::over(&services)?;
     services.store.close();
     done.map(|()| Exit::Ok)
 }

@@ -135,11 +135,12 @@ fn open(app: &App, which: Which<'_>, open: Open) -> anyhow::Result<(Services, Co
     let configured = loaded.config.terminal.cwd.clone();
     let folder = info.as_ref().and_then(|info| info.cwd.as_deref());
     let options = chat::options(app.workspace(&configured, folder)?);
-    let services = app.services(loaded, store, info.as_ref())?;
-    let conversation = match &info {
+    let services = app.plugged_services(loaded, store, info.as_ref())?;
+    let mut conversation = match &info {
         Some(info) => open(&services, info, options)?,
         None => Conversation::start(&services, options)?,
     };
+    chat::runtime()?.block_on(conversation.prepare(&services))?;
     Ok((services, conversation))
 }
 
@@ -196,8 +197,9 @@ fn refresh(app: &App, session: &str, sources: &[String]) -> anyhow::Result<Refre
     let info = app.session(&store, session)?;
     let configured = loaded.config.terminal.cwd.clone();
     let options = chat::options(app.workspace(&configured, info.cwd.as_deref())?);
-    let services = app.services(loaded, store, Some(&info))?;
+    let services = app.plugged_services(loaded, store, Some(&info))?;
     let mut conversation = Conversation::resume(&services, &info, options)?;
+    chat::runtime()?.block_on(conversation.prepare(&services))?;
     let report = conversation.refresh(&services, sources)?;
     conversation.release()?;
     services.store.close();

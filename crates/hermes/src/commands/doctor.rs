@@ -19,7 +19,7 @@ use hermes_tools::{BuiltinTools, DenyAll, ToolContext};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::{chat, compactions, handoff};
+use crate::commands::{chat, compactions, handoff, plugins};
 use crate::exit::Exit;
 use crate::hint;
 use crate::out::{self, Paint};
@@ -86,6 +86,7 @@ pub fn run(app: &App, try_writer: bool, json: bool) -> anyhow::Result<Exit> {
     space(app.home.root(), &mut report);
     if let Ok(loaded) = &loaded {
         sources(app, loaded, &mut report);
+        plugged(app, loaded, &mut report);
     }
     if try_writer {
         writer(app, &mut report);
@@ -461,6 +462,38 @@ fn space(root: &Path, report: &mut Report) {
 
 #[cfg(not(unix))]
 const fn space(_: &Path, _: &mut Report) {}
+
+/// The plugins that are switched on, each loaded once, and shell hooks that nobody agreed to.
+/// Without any nothing is started and nothing is said.
+fn plugged(app: &App, loaded: &Loaded, report: &mut Report) {
+    let Some(enabled) = crate::plugged::enabled(app, loaded) else { return };
+    let (reports, problems) = match plugins::doctor::examine(&enabled) {
+        Ok(found) => found,
+        Err(error) => {
+            report.add("plugins", Status::Warn, format!("{error:#}"));
+            return;
+        }
+    };
+    for (key, why) in enabled.not_loaded() {
+        let hint = format!("hint: `hermes plugins doctor {key}` says more");
+        report.add("plugins", Status::Fail, format!("{key}: not loaded: {why}; {hint}"));
+    }
+    for it in reports.iter().filter(|it| it.loaded) {
+        let (status, text) = if it.degraded {
+            let missing: Vec<&str> = it.import_failures.keys().map(String::as_str).collect();
+            let hint = format!("hint: `hermes plugins doctor {}` says what", it.key);
+            (Status::Warn, format!("loaded, and missed {}; {hint}", missing.join(", ")))
+        } else if it.cost.errors > 0 {
+            (Status::Warn, format!("loaded; {} of its calls failed", it.cost.errors))
+        } else {
+            (Status::Ok, "loaded".to_owned())
+        };
+        report.add("plugins", status, format!("{}: {text}", it.key));
+    }
+    for problem in problems {
+        report.add("plugins", Status::Warn, problem);
+    }
+}
 
 /// What a new session started here would load, and what not.
 fn sources(app: &App, loaded: &Loaded, report: &mut Report) {

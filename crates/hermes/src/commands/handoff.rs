@@ -3,14 +3,15 @@
 use hermes_agent::Services;
 use hermes_core::SessionId;
 use hermes_handoff::{Handoffs, Status, Verified};
-use hermes_store::{CapsuleRecord, CapsuleState, OpenMode, Store};
+use hermes_home::Loaded;
+use hermes_store::{CapsuleRecord, CapsuleState, OpenMode, SessionInfo, Store};
 use serde_json::json;
 
 use crate::app::App;
 use crate::cli::Handoff;
 use crate::commands::{chat, nightly};
 use crate::exit::{Exit, Failure};
-use crate::out;
+use crate::{out, plugged};
 
 /// Carries out one of the commands.
 ///
@@ -63,13 +64,27 @@ const fn exit_of(status: Status) -> Exit {
 /// # Errors
 /// If configuration or store cannot be used.
 pub fn services(app: &App, session: Option<&SessionId>) -> anyhow::Result<Services> {
+    open(app, session, App::services)
+}
+
+/// The same with the plugins that are enabled, for whatever ends a session.
+///
+/// # Errors
+/// As [`services`].
+pub fn plugged_services(app: &App, session: Option<&SessionId>) -> anyhow::Result<Services> {
+    open(app, session, App::plugged_services)
+}
+
+type Open = fn(&App, Loaded, Store, Option<&SessionInfo>) -> anyhow::Result<Services>;
+
+fn open(app: &App, session: Option<&SessionId>, open: Open) -> anyhow::Result<Services> {
     let loaded = app.config()?;
     let store = app.store(OpenMode::ReadWrite)?;
     let info = match session {
         Some(id) => store.session(id)?,
         None => None,
     };
-    app.services(loaded, store, info.as_ref())
+    open(app, loaded, store, info.as_ref())
 }
 
 fn build(app: &App, reference: &str, focus: Option<&str>, as_json: bool) -> anyhow::Result<Exit> {
@@ -78,8 +93,9 @@ fn build(app: &App, reference: &str, focus: Option<&str>, as_json: bool) -> anyh
     let session =
         app.session(&store, reference).map_or_else(|_| SessionId::new(reference), |info| info.id);
     store.close();
-    let services = services(app, Some(&session))?;
+    let services = plugged_services(app, Some(&session))?;
     let result = chat::runtime()?.block_on(services.hand_off(&session, focus).run());
+    plugged::over(&services)?;
     services.store.close();
     if as_json {
         out::json(&result)?;

@@ -31,10 +31,11 @@ fn table(name: &str) -> anyhow::Result<String> {
         "sources" => Ok(hermes_context::sources_table()),
         "commands" => Ok(commands()),
         "slash-commands" => Ok(crate::repl::commands::markdown()),
+        "hooks" => Ok(hermes_plugins::table::markdown()),
         _ => Err(Failure::new(
             Exit::NotFound,
             format!(
-                "there is no table \"{name}\"; hint: exit-codes, sources, commands, slash-commands"
+                "there is no table \"{name}\"; hint: exit-codes, sources, commands, slash-commands, hooks"
             ),
         )
         .into()),

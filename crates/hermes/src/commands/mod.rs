@@ -5,11 +5,14 @@ pub mod compactions;
 mod config;
 pub mod context;
 mod doctor;
+pub mod external;
 pub mod handoff;
+pub mod hooks;
 mod import;
 mod internal;
 mod lab;
 mod nightly;
+pub mod plugins;
 mod profile;
 mod rehearse;
 mod requests;
@@ -47,6 +50,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Trace { text, json }) => trace::run(&app(talk)?, &text, json),
         Some(Command::Report { session }) => trace::report(&app(talk)?, &session),
         Some(Command::Skills(command)) => skills::run(&app(talk)?, command),
+        Some(Command::Plugins(command)) => plugins::run(&app(talk)?, command),
+        Some(Command::Hooks(command)) => hooks::run(&app(talk)?, command),
         Some(Command::Handoff(command)) => handoff::run(&app(talk)?, command),
         Some(Command::Config(command)) => config::run(&app(talk)?, command),
         Some(Command::Doctor { writer, json }) => doctor::run(&app(talk)?, writer, json),

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use crate::app::App;
 use crate::commands::{chat, handoff};
 use crate::exit::Exit;
-use crate::out;
+use crate::{out, plugged};
 
 /// Carries out the command: all profiles, or the one that `-p` names.
 ///
@@ -140,9 +140,10 @@ fn build(
     runtime: &Runtime,
     report: &mut NightReport,
 ) -> anyhow::Result<()> {
-    let services = handoff::services(app, Some(&planned.session))?;
+    let services = handoff::plugged_services(app, Some(&planned.session))?;
     let result = runtime.block_on(services.hand_off(&planned.session, None).run());
     let (result, closed) = close_all(&services, result, planned.alongside);
+    plugged::over(&services)?;
     services.store.close();
     report.add(profile, result, closed);
     Ok(())

@@ -3,13 +3,15 @@
 use hermes_context::{Workspace, WriteReceipt, skills, source_kind};
 use hermes_core::{Digest, Source};
 use hermes_home::{Config, Loaded, set};
+use hermes_plugins::PluginSkill;
 use hermes_tools::SkillContext;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::cli::Skills;
+use crate::commands::chat;
 use crate::exit::{Exit, Failure};
-use crate::out;
+use crate::{out, plugged};
 
 /// The setting that holds the names of skills that are switched off.
 const DISABLED: &str = "skills.disabled";
@@ -22,7 +24,7 @@ pub fn run(app: &App, command: Skills) -> anyhow::Result<Exit> {
     let loaded = app.config()?;
     let workspace = app.workspace(&loaded.config.terminal.cwd.clone(), None)?;
     match command {
-        Skills::List { json } => list(app, &loaded.config, &workspace, json)?,
+        Skills::List { json } => list(app, &loaded, &workspace, json)?,
         Skills::Enable { name } => switch(app, &loaded, &workspace, &name, true)?,
         Skills::Disable { name } => switch(app, &loaded, &workspace, &name, false)?,
     }
@@ -71,8 +73,8 @@ pub fn found<T>(
     then(&context.catalogue(), &context.gate())
 }
 
-fn list(app: &App, config: &Config, workspace: &Workspace, json: bool) -> anyhow::Result<()> {
-    let skills = found(app, config, workspace, |catalogue, gate| {
+fn list(app: &App, loaded: &Loaded, workspace: &Workspace, json: bool) -> anyhow::Result<()> {
+    let mut skills = found(app, &loaded.config, workspace, |catalogue, gate| {
         for warning in &catalogue.warnings {
             out::note(format!("warning: {warning}"));
         }
@@ -89,6 +91,7 @@ fn list(app: &App, config: &Config, workspace: &Workspace, json: bool) -> anyhow
             })
             .collect::<Vec<_>>()
     });
+    skills.extend(of_plugins(app, loaded)?);
     if json {
         return out::json(&skills);
     }
@@ -100,6 +103,29 @@ fn list(app: &App, config: &Config, workspace: &Workspace, json: bool) -> anyhow
         })
         .collect();
     out::table(&["skill", "category", "description", "state"], rows, "there are no skills")
+}
+
+/// The skills that plugins bring; none, and nothing is started, where no plugin is switched on.
+fn of_plugins(app: &App, loaded: &Loaded) -> anyhow::Result<Vec<SkillJson>> {
+    let Some(plugins) = plugged::enabled(app, loaded) else { return Ok(Vec::new()) };
+    let skills = chat::runtime()?.block_on(async {
+        plugins.ready().await;
+        let skills = plugins.skills();
+        plugins.close().await;
+        skills
+    });
+    let line = |skill: PluginSkill| SkillJson {
+        category: format!("plugin {}", skill.plugin),
+        digest: std::fs::read(&skill.path)
+            .map(|bytes| Digest::of(bytes).to_string())
+            .unwrap_or_default(),
+        usable: skill.path.exists(),
+        why_not: (!skill.path.exists()).then(|| format!("{} is gone", skill.path.display())),
+        path: skill.path.display().to_string(),
+        name: skill.name,
+        description: skill.description,
+    };
+    Ok(skills.into_iter().map(line).collect())
 }
 
 /// Switches a skill on or off and says when the model will see it.

@@ -15,7 +15,7 @@ use crate::cli::stored::{Archive, Branch, Choice, Delete, How, Prune, Sweep};
 use crate::commands::handoff;
 use crate::commands::search::when;
 use crate::exit::{Exit, Failure};
-use crate::out;
+use crate::{out, plugged};
 
 /// Days without use after which `prune` takes a session, where nothing is said.
 const RETENTION: &str = "90d";
@@ -139,6 +139,7 @@ fn remove(
     } else if let Some(scrubbed) = store.receipt(&receipt.request_id)? {
         receipt.scrubbed_at = scrubbed.scrubbed_at;
     }
+    plugged::deliver(app, store)?;
     shown(&receipt, "deleted", how.json)
 }
 
@@ -187,7 +188,11 @@ fn confirm(store: &Store, plan: &DeleteReceipt) -> anyhow::Result<bool> {
     ask("Delete for good?", "deleting")
 }
 
-fn ask(question: &str, doing: &str) -> anyhow::Result<bool> {
+/// Asks for a yes at the terminal.
+///
+/// # Errors
+/// If there is no terminal to ask on.
+pub fn ask(question: &str, doing: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
         let text =
             format!("{doing} needs a yes, and there is no terminal to ask on; hint: add --yes");
@@ -256,6 +261,7 @@ pub fn archive(app: &App, flags: &Archive, archived: bool) -> anyhow::Result<Exi
         dry_run: flags.dry_run,
         ..ArchiveRequest::new(ids, archived)
     })?;
+    plugged::deliver(app, &store)?;
     if flags.json {
         out::json(&changed)?;
         return Ok(Exit::Ok);

@@ -185,6 +185,22 @@ pub const TABLE: &[Command] = &[
         run: report,
     },
     Command {
+        name: "plugins",
+        aliases: &[],
+        arguments: "",
+        help: "list the plugins that run here, with their commands and tools",
+        words: Words::None,
+        run: plugins,
+    },
+    Command {
+        name: "hooks",
+        aliases: &[],
+        arguments: "",
+        help: "list the hooks that somebody listens to",
+        words: Words::None,
+        run: hooks,
+    },
+    Command {
         name: "skills",
         aliases: &[],
         arguments: "",
@@ -268,7 +284,7 @@ fn usage_of(command: &Command) -> String {
     format!("/{} {}", command.name, command.arguments).trim_end().to_owned()
 }
 
-fn help(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+fn help(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
     let paint = Paint::stdout();
     for command in TABLE {
         let also = match command.aliases {
@@ -277,6 +293,11 @@ fn help(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
         };
         let usage = paint.bold(&format!("{:<18}", usage_of(command)));
         out::line(format!("  {usage} {}{}", command.help, paint.dim(&also)))?;
+    }
+    for offered in super::plugged::offers(repl.services.plugins())() {
+        let usage = format!("/{} {}", offered.name, offered.arguments);
+        let usage = paint.bold(&format!("{:<18}", usage.trim_end()));
+        out::line(format!("  {usage} {}", offered.help))?;
     }
     out::line(paint.dim(
         "  Tab completes. Alt-Enter, Ctrl-J or a backslash at the end makes a new line.\n  \
@@ -287,6 +308,14 @@ fn help(_: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
     Ok(Next::Stay)
 }
 
+fn plugins(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+    super::plugged::list(repl)
+}
+
+fn hooks(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
+    super::plugged::list_hooks(repl)
+}
+
 fn wrapup(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     repl.wrap_up(argument)
 }
@@ -294,7 +323,10 @@ fn wrapup(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
 fn new(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     repl.farewell();
     repl.offer_handoff()?;
+    repl.tell_left("new");
+    let old = repl.conversation.id().clone();
     repl.start_new()?;
+    repl.tell_reset(&old, "new");
     if !argument.is_empty() {
         title(repl, argument)?;
     }

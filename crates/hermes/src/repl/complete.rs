@@ -9,20 +9,38 @@ use reedline::{
     Suggestion, ValidationResult, Validator,
 };
 
+use hermes_plugins::normal_command;
+
 use super::commands::{self, Words};
+use crate::out;
 
 /// Finds what may follow a command that takes a session: reference and description.
 pub type SessionLookup = Box<dyn Fn() -> Vec<(String, String)> + Send>;
 
+/// A command that is not in this program's table: a plugin's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// Its name, without the slash.
+    pub name: String,
+    /// Its arguments, as help shows them.
+    pub arguments: String,
+    /// What it does.
+    pub help: String,
+}
+
+/// Gives the commands of plugins that there are now.
+pub type Offers = Arc<dyn Fn() -> Vec<Offered> + Send + Sync>;
+
 /// Completes slash commands and their arguments.
 pub struct SlashCompleter {
     sessions: SessionLookup,
+    offers: Offers,
 }
 
 impl SlashCompleter {
-    /// A completer that finds sessions with `sessions`.
-    pub const fn new(sessions: SessionLookup) -> Self {
-        Self { sessions }
+    /// A completer that finds sessions with `sessions` and plugins' commands with `offers`.
+    pub const fn new(sessions: SessionLookup, offers: Offers) -> Self {
+        Self { sessions, offers }
     }
 }
 
@@ -34,7 +52,7 @@ impl Completer for SlashCompleter {
             return CompletionResult::Pending;
         }
         let suggestions: Vec<Suggestion> = match before.split_once(' ') {
-            None => names(before),
+            None => names(before, &(self.offers)()),
             Some((name, argument)) => match commands::find(&name[1..]) {
                 Ok(command) => words(command.words, argument, &self.sessions)
                     .into_iter()
@@ -53,23 +71,32 @@ impl Completer for SlashCompleter {
 }
 
 /// The commands that begin with what was typed; with none, those that it names by an alias.
-fn names(typed: &str) -> Vec<Suggestion> {
+fn names(typed: &str, offers: &[Offered]) -> Vec<Suggestion> {
     let stem = &typed[1..];
-    commands::TABLE
-        .iter()
-        .filter_map(|command| {
-            let name = std::iter::once(command.name)
-                .chain(command.aliases.iter().copied())
-                .find(|name| name.starts_with(stem))?;
-            Some(Suggestion {
-                value: format!("/{name}"),
-                description: Some(command.help.to_owned()),
-                span: Span::new(0, typed.len()),
-                append_whitespace: !command.arguments.is_empty(),
-                ..Suggestion::default()
-            })
+    let own = commands::TABLE.iter().filter_map(|command| {
+        let name = std::iter::once(command.name)
+            .chain(command.aliases.iter().copied())
+            .find(|name| name.starts_with(stem))?;
+        Some(Suggestion {
+            value: format!("/{name}"),
+            description: Some(command.help.to_owned()),
+            span: Span::new(0, typed.len()),
+            append_whitespace: !command.arguments.is_empty(),
+            ..Suggestion::default()
         })
-        .collect()
+    });
+    let wanted = normal_command(stem);
+    let theirs = offers
+        .iter()
+        .filter(|offered| normal_command(&offered.name).starts_with(&wanted))
+        .map(|offered| Suggestion {
+            value: format!("/{}", offered.name),
+            description: Some(out::visible(&offered.help).into_owned()),
+            span: Span::new(0, typed.len()),
+            append_whitespace: !offered.arguments.is_empty(),
+            ..Suggestion::default()
+        });
+    own.chain(theirs).collect()
 }
 
 fn words(words: Words, typed: &str, sessions: &SessionLookup) -> Vec<(String, String)> {
@@ -87,12 +114,14 @@ fn words(words: Words, typed: &str, sessions: &SessionLookup) -> Vec<(String, St
 pub struct SlashHinter {
     earlier: DefaultHinter,
     hint: Option<String>,
+    offers: Offers,
 }
 
 impl SlashHinter {
     /// A hinter without a hint.
-    pub fn new() -> Self {
+    pub fn new(offers: Offers) -> Self {
         Self {
+            offers,
             earlier: DefaultHinter::default().with_style(Style::new().dimmed()).with_min_chars(2),
             hint: None,
         }
@@ -108,7 +137,7 @@ impl Hinter for SlashHinter {
         use_ansi_coloring: bool,
         cwd: &str,
     ) -> String {
-        self.hint = slash_hint(line);
+        self.hint = slash_hint(line, &self.offers);
         match &self.hint {
             Some(hint) if use_ansi_coloring => Style::new().dimmed().paint(hint).to_string(),
             Some(hint) => hint.clone(),
@@ -133,12 +162,17 @@ impl Hinter for SlashHinter {
 }
 
 /// What could follow a line that begins with a slash; None where the line is no command.
-fn slash_hint(line: &str) -> Option<String> {
+fn slash_hint(line: &str, offers: &Offers) -> Option<String> {
     let stem = line.strip_prefix('/')?;
     if stem.is_empty() || stem.contains(char::is_whitespace) {
         return stem.is_empty().then(String::new);
     }
-    let command = commands::find(stem).ok()?;
+    let Ok(command) = commands::find(stem) else {
+        let offered = offers().into_iter().find(|offered| offered.name.starts_with(stem))?;
+        let space = if offered.arguments.is_empty() { "" } else { " " };
+        let rest = &offered.name[stem.len()..];
+        return Some(out::visible(&format!("{rest}{space}{}", offered.arguments)).into_owned());
+    };
     let rest = std::iter::once(command.name)
         .chain(command.aliases.iter().copied())
         .find_map(|name| name.strip_prefix(stem))?;
@@ -147,14 +181,18 @@ fn slash_hint(line: &str) -> Option<String> {
 }
 
 /// Shows a known command in bold and leaves everything else as it was typed.
-pub struct SlashHighlighter;
+pub struct SlashHighlighter(pub Offers);
 
 impl Highlighter for SlashHighlighter {
     fn highlight(&self, line: &str, _cursor: usize) -> StyledText {
         let mut styled = StyledText::new();
         let end = line.find(char::is_whitespace).unwrap_or(line.len());
         let (head, tail) = line.split_at(end);
-        let known = head.strip_prefix('/').is_some_and(|name| commands::find(name).is_ok());
+        let known = head.strip_prefix('/').is_some_and(|name| {
+            let wanted = normal_command(name);
+            commands::find(name).is_ok()
+                || (self.0)().iter().any(|offered| normal_command(&offered.name) == wanted)
+        });
         let style = if known { Style::new().bold() } else { Style::new() };
         styled.push((style, head.to_owned()));
         styled.push((Style::new(), tail.to_owned()));
@@ -209,6 +247,16 @@ impl Validator for Continuations {
 mod tests {
     use super::*;
 
+    fn theirs() -> Offers {
+        Arc::new(|| {
+            vec![Offered {
+                name: "agent-status".to_owned(),
+                arguments: "[DAY]".to_owned(),
+                help: "what was done".to_owned(),
+            }]
+        })
+    }
+
     fn offered(line: &str) -> Vec<String> {
         let sessions: SessionLookup = Box::new(|| {
             vec![
@@ -216,7 +264,7 @@ mod tests {
                 ("20260102_000000_bbbbbb".to_owned(), "second".to_owned()),
             ]
         });
-        let result = SlashCompleter::new(sessions).complete(line, line.len());
+        let result = SlashCompleter::new(sessions, theirs()).complete(line, line.len());
         result.suggestions().iter().map(|one| one.value.clone()).collect()
     }
 
@@ -226,19 +274,22 @@ mod tests {
         assert_eq!(offered("/qu"), ["/quit"]);
         assert_eq!(offered("/context a"), ["all"]);
         assert_eq!(offered("/resume 20260102"), ["20260102_000000_bbbbbb"]);
-        assert_eq!(offered("/").len(), commands::TABLE.len());
+        assert_eq!(offered("/").len(), commands::TABLE.len() + 1);
+        assert_eq!(offered("/agent_s"), ["/agent-status"]);
         assert_eq!(offered("what is /he"), Vec::<String>::new());
         assert_eq!(offered("/nonsense a"), Vec::<String>::new());
     }
 
     #[test]
     fn the_hint_shows_the_rest_of_a_command_but_only_its_name_is_taken_over() {
-        assert_eq!(slash_hint("/tit").as_deref(), Some("le [TEXT]"));
-        assert_eq!(slash_hint("/").as_deref(), Some(""));
-        assert_eq!(slash_hint("/title x"), None);
-        assert_eq!(slash_hint("hello"), None);
-        let mut hinter = SlashHinter::new();
-        hinter.hint = slash_hint("/tit");
+        let hint = |line: &str| slash_hint(line, &theirs());
+        assert_eq!(hint("/tit").as_deref(), Some("le [TEXT]"));
+        assert_eq!(hint("/agent-st").as_deref(), Some("atus [DAY]"));
+        assert_eq!(hint("/").as_deref(), Some(""));
+        assert_eq!(hint("/title x"), None);
+        assert_eq!(hint("hello"), None);
+        let mut hinter = SlashHinter::new(theirs());
+        hinter.hint = hint("/tit");
         assert_eq!(hinter.complete_hint(), "le");
     }
 

@@ -91,7 +91,9 @@ impl Repl<'_> {
         let result = finish(&self.services, result)?;
         out::note(BuildResult { hint, ..result }.sentence());
         if *self.conversation.id() == session && !wait {
+            self.tell_left("handoff");
             self.start_new()?;
+            self.tell_reset(&session, "handoff");
         }
         Ok(())
     }

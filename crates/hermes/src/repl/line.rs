@@ -12,7 +12,7 @@ use reedline::{
 };
 
 use super::complete::{
-    Continuations, SessionLookup, SlashCompleter, SlashHighlighter, SlashHinter,
+    Continuations, Offers, SessionLookup, SlashCompleter, SlashHighlighter, SlashHinter,
 };
 use super::history::LineHistory;
 use super::typed::{self, Ahead};
@@ -38,18 +38,18 @@ pub struct LineEditor {
 
 impl LineEditor {
     /// An editor with the history of this home.
-    pub fn new(home: &Home, config: &Config, sessions: SessionLookup) -> Self {
+    pub fn new(home: &Home, config: &Config, sessions: SessionLookup, offers: &Offers) -> Self {
         let continuations = Continuations::default();
         let menu = ColumnarMenu::default().with_name(MENU).with_marker("> ");
         let mut editor = Reedline::create()
             .use_bracketed_paste(true)
             .with_ansi_colors(Paint::stderr().is_on())
-            .with_completer(Box::new(SlashCompleter::new(sessions)))
+            .with_completer(Box::new(SlashCompleter::new(sessions, offers.clone())))
             .with_quick_completions(true)
             .with_partial_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
-            .with_hinter(Box::new(SlashHinter::new()))
-            .with_highlighter(Box::new(SlashHighlighter))
+            .with_hinter(Box::new(SlashHinter::new(offers.clone())))
+            .with_highlighter(Box::new(SlashHighlighter(offers.clone())))
             .with_validator(Box::new(continuations.clone()))
             // A line that begins with a space is not remembered.
             .with_history_exclusion_prefix(Some(" ".to_owned()));

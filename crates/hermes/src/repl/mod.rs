@@ -12,6 +12,7 @@ mod handoff;
 mod history;
 mod interrupt;
 mod line;
+mod plugged;
 mod rewind;
 mod typed;
 
@@ -20,7 +21,7 @@ use std::io::{self, IsTerminal as _};
 use hermes_agent::{Cancel, Conversation, Services, UserInput};
 use hermes_context::Workspace;
 use hermes_core::{SessionId, TurnOutcome};
-use hermes_home::Overrides;
+use hermes_home::{Loaded, Overrides};
 use hermes_store::{SessionFilter, SessionInfo, Store, TitleSource};
 use tokio::runtime::Runtime;
 
@@ -54,6 +55,8 @@ pub struct Repl<'a> {
     due_told: Option<(SessionId, (u32, bool))>,
     /// What stands in the line when it is read next.
     draft: Option<String>,
+    /// What could not be loaded of plugins was told.
+    plugins_told: bool,
 }
 
 /// Holds a conversation until the person leaves.
@@ -69,12 +72,14 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    let (services, mut conversation) = chat::open(app, first)?;
+    let (services, mut conversation) = chat::open(app, first, true)?;
     conversation.release()?;
+    plugged::load(services.plugins());
     let mut editor = LineEditor::new(
         &app.home,
         &services.config,
         session_lookup(services.store.clone(), conversation.workspace()),
+        &plugged::offers(services.plugins()),
     );
     let mut repl = Repl {
         app,
@@ -89,6 +94,7 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
         deleted: false,
         due_told: None,
         draft: None,
+        plugins_told: false,
     };
     repl.note_messages()?;
     repl.introduce()?;
@@ -102,7 +108,10 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
             Input::Closed => break,
             Input::Cleared => {}
             Input::Line(line) => {
-                let next = repl.line(&line);
+                let mut next = repl.line(&line);
+                if next == Next::Stay && repl.interrupts.leaving().is_none() {
+                    next = settled(repl.say_injected());
+                }
                 if let Some(code) = repl.interrupts.leaving() {
                     exit = code;
                     break;
@@ -115,10 +124,23 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
     }
     repl.tell_of_handoff(true);
     repl.farewell();
+    repl.tell_left("exit");
     // The editor looks sessions up in the store, so it goes first.
     drop(editor);
+    crate::plugged::over(&repl.services)?;
     repl.services.store.close();
     Ok(exit)
+}
+
+/// What follows a command; an error is told and ends nothing.
+fn settled(done: anyhow::Result<Next>) -> Next {
+    done.unwrap_or_else(|error| {
+        if out::is_broken_pipe(&error) {
+            return Next::Leave;
+        }
+        out::error(&error);
+        Next::Stay
+    })
 }
 
 /// What Tab offers behind `/resume`.
@@ -165,21 +187,11 @@ impl Repl<'_> {
     fn line(&mut self, line: &str) -> Next {
         self.tell_of_handoff(false);
         let done = match commands::parse(line) {
-            Some((name, _)) if !commands::is_built_in(name) && self.skill(name).is_some() => {
+            Some((name, _)) if self.is_skill(name) => {
                 let skills = self.skill(name).into_iter().collect();
                 self.say(UserInput { skills, ..UserInput::text(line) })
             }
-            Some((name, argument)) => match commands::find(name) {
-                Ok(command) => (command.run)(self, argument),
-                Err(nearest) => {
-                    let hint = match nearest {
-                        Some(nearest) => format!("did you mean /{nearest}?"),
-                        None => "/help lists the commands".to_owned(),
-                    };
-                    out::note(format!("error: no command /{name}\nhint: {hint}"));
-                    Ok(Next::Stay)
-                }
-            },
+            Some((name, argument)) => self.command(name, argument),
             None if line.trim().is_empty() => Ok(Next::Stay),
             None => {
                 // Two slashes stand for one that begins a message.
@@ -191,13 +203,31 @@ impl Repl<'_> {
                 }
             }
         };
-        done.unwrap_or_else(|error| {
-            if out::is_broken_pipe(&error) {
-                return Next::Leave;
+        settled(done)
+    }
+
+    /// A command of this program or of a plugin. A plugin's comes before beginnings of names of this
+    /// program's, and never before a whole name.
+    fn command(&mut self, name: &str, argument: &str) -> anyhow::Result<Next> {
+        if !commands::is_built_in(name)
+            && let Some(own) = self.plugin_command(name)
+        {
+            return self.run_plugin_command(&own, name, argument);
+        }
+        match commands::find(name) {
+            Ok(command) => {
+                self.before_command(command.name, name, argument);
+                (command.run)(self, argument)
             }
-            out::error(&error);
-            Next::Stay
-        })
+            Err(nearest) => {
+                let hint = match nearest {
+                    Some(nearest) => format!("did you mean /{nearest}?"),
+                    None => "/help lists the commands".to_owned(),
+                };
+                out::note(format!("error: no command /{name}\nhint: {hint}"));
+                Ok(Next::Stay)
+            }
+        }
     }
 
     /// Deletes the session of this conversation, which nobody else holds.
@@ -223,6 +253,13 @@ impl Repl<'_> {
         }
     }
 
+    /// Whether a command of this name loads a skill: neither this program nor a plugin has it.
+    fn is_skill(&mut self, name: &str) -> bool {
+        !commands::is_built_in(name)
+            && self.skill(name).is_some()
+            && self.plugin_command(name).is_none()
+    }
+
     /// The skill that a command of this name loads.
     fn skill(&self, command: &str) -> Option<String> {
         let commands = self.skill_commands();
@@ -237,6 +274,7 @@ impl Repl<'_> {
             &self.conversation.model().model,
         );
         self.look_for_others()?;
+        self.start_plugins();
         let cancel = Cancel::default();
         let running = self.interrupts.during(cancel.clone());
         let turn = self.conversation.turn(&self.services, input, &screen, &cancel);
@@ -324,12 +362,27 @@ impl Repl<'_> {
         let loaded = self.app.config()?;
         let configured = loaded.config.terminal.cwd.clone();
         let options = chat::options(self.app.workspace(&configured, info.cwd.as_deref())?);
-        let services = self.app.services(loaded, self.services.store.clone(), Some(info))?;
+        let services = self.services_for(loaded, Some(info))?;
         let mut conversation = Conversation::resume(&services, info, options)?;
         conversation.release()?;
         self.farewell();
+        self.tell_left("resume");
+        let old = self.conversation.id().clone();
         self.services = services;
-        self.change(conversation)
+        self.change(conversation)?;
+        self.tell_reset(&old, "resume");
+        Ok(())
+    }
+
+    /// Services for another session or model, with the plugins that run already.
+    fn services_for(
+        &self,
+        loaded: Loaded,
+        stored: Option<&SessionInfo>,
+    ) -> anyhow::Result<Services> {
+        let mut services = self.app.services(loaded, self.services.store.clone(), stored)?;
+        services.keep_plugins(&self.services);
+        Ok(services)
     }
 
     /// Goes on in this session with another model of the same or another provider.
@@ -341,7 +394,7 @@ impl Repl<'_> {
             ..Overrides::default()
         })?;
         let options = chat::options(self.conversation.workspace().clone());
-        let services = self.app.services(loaded, self.services.store.clone(), None)?;
+        let services = self.services_for(loaded, None)?;
         let info = self.info()?;
         let mut conversation = match &info {
             Some(info) => Conversation::resume(&services, info, options)?,
