@@ -23,6 +23,6 @@ if [ "${1:-}" = --fix ]; then
 fi
 "$tools/bin/ruff" format --check .
 "$tools/bin/ruff" check .
-"$tools/bin/mypy" --no-error-summary start.py hermes_host compat/run.py tests
+"$tools/bin/mypy" --no-error-summary start.py hermes_host compat/run.py conformance/run.py tests
 "$python" -W error::ResourceWarning -m unittest discover --quiet --start-directory tests --top-level-directory .
 printf 'python: everything holds\n'
