@@ -29,7 +29,7 @@ impl Conversation {
     ) -> Result<bool, AgentError> {
         for call in calls {
             let (outcome, beside) = if cancel.is_cancelled() {
-                (not_run(), Vec::new())
+                (crate::plugins::stopped_before(), Vec::new())
             } else {
                 self.run_call(services, call, sink, cancel).await?
             };
@@ -50,6 +50,11 @@ impl Conversation {
             Ok(checked) => checked,
             Err(why) => return Ok((ToolOutcome::failed(why), Vec::new())),
         };
+        let allowed = match self.gate(services, checked, cancel).await {
+            Ok(allowed) => allowed,
+            Err(refused) => return Ok((refused, Vec::new())),
+        };
+        let checked = allowed.call.clone();
         sink.event(Event::ToolStarted {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -66,9 +71,10 @@ impl Conversation {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => stopped(),
-                outcome = self.registry.call(&checked, &output) => outcome,
+                outcome = self.execute(services, &allowed, &output) => outcome,
             }
         };
+        let outcome = self.after_call(services, allowed, outcome).await;
         self.note_result(services, &checked, &outcome, saved_from, sink);
         let hints = self.hints_for(&checked, &outcome)?;
         for hint in &hints {
@@ -187,11 +193,6 @@ pub(crate) fn stored_arguments(arguments: &CallArguments) -> Arc<str> {
         CallArguments::Whole(text) | CallArguments::Repaired { text, .. } => text.clone(),
         CallArguments::Cut { .. } | CallArguments::Malformed { .. } => "{}".into(),
     }
-}
-
-fn not_run() -> ToolOutcome {
-    let text = "Not run: the person stopped the turn before this call.";
-    ToolOutcome { status: RowStatus::Interrupted, ..ToolOutcome::failed(text) }
 }
 
 fn stopped() -> ToolOutcome {

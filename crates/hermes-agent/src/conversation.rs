@@ -153,7 +153,8 @@ impl Conversation {
         let id = SessionId::generate(&*services.env);
         let model = primary(services);
         let sources = TurnSources::default();
-        let registry = registry(services, &options, &id, &sources);
+        let plugged = plugins::State::default();
+        let registry = registry(services, &options, &id, &sources, &plugged);
         let tools = Arc::new(ToolSet::new(definitions(&*registry, &options)));
         let now = services.env.now();
         let built = build(services, &options, &id, &model, &tools);
@@ -178,7 +179,7 @@ impl Conversation {
             pending_notices: Vec::new(),
             sources,
             compaction: compact::State::default(),
-            plugged: plugins::State::default(),
+            plugged,
             started_at: now,
             stored: false,
             ended: false,
@@ -291,7 +292,8 @@ impl Conversation {
             parse_tools(&tools_text).map_err(|error| missing(format!("a tool list ({error})")))?,
         );
         let sources = TurnSources::default();
-        let registry = registry(services, &options, &id, &sources);
+        let plugged = plugins::State::default();
+        let registry = registry(services, &options, &id, &sources, &plugged);
         let stored = Arc::new(services.store.snapshot(&id, head.n)?);
         let turn = history.rows.iter().map(|row| row.turn).max().unwrap_or_default();
         let model = primary(services);
@@ -315,7 +317,7 @@ impl Conversation {
             pending_notices: Vec::new(),
             sources,
             compaction: compact::State::default(),
-            plugged: plugins::State::default(),
+            plugged,
             started_at: info.started_at,
             stored: true,
             ended: info.ended_at.is_some(),
@@ -584,13 +586,16 @@ fn registry(
     options: &StartOptions,
     session: &SessionId,
     sources: &TurnSources,
+    plugged: &plugins::State,
 ) -> Arc<dyn ToolRegistry> {
+    let approver = &options.approver;
+    let approver = plugins::heard(services, approver, session, &options.platform, &plugged.now);
     let tools = options.tools.clone().unwrap_or_else(|| {
         Arc::new(BuiltinTools::new(ToolContext {
             home: services.home.clone(),
             config: services.config.clone(),
             cwd: options.workspace.cwd.clone(),
-            approver: options.approver.clone(),
+            approver,
             env: services.env.clone(),
             vars: services.vars.clone(),
             session: Some(session.clone()),

@@ -150,6 +150,7 @@ impl Conversation {
                 };
             }
         };
+        let began = self.tell_child(services, child.id(), task.goal.trim()).await;
         let stop = Cancel::default();
         let seconds = services.config.delegation.child_timeout_seconds;
         let mut timed_out = false;
@@ -174,7 +175,11 @@ impl Conversation {
         if let Err(error) = child.release() {
             tracing::warn!(session = %child.id(), %error, "a child's lease was not given back");
         }
-        Ended { session, rows: child.rows().to_vec(), result, timed_out }
+        let ended = Ended { session, rows: child.rows().to_vec(), result, timed_out };
+        let (status, summary) = outcome(&ended);
+        let what = (status, summary.as_str(), &ended.rows[..]);
+        self.tell_child_ended(services, child.id(), began, what).await;
+        ended
     }
 
     fn child_options(&self, services: &Services, call: &ToolCall, task: &Task) -> StartOptions {

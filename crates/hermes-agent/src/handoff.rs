@@ -93,7 +93,7 @@ impl Services {
         Helper {
             candidates: self.candidates(TASK, None),
             // Connections belong to the runtime that made them, and a build has its own.
-            client: Client::new(),
+            client: self.fresh_client(),
             store: self.store.clone(),
             env: self.env.clone(),
             session: session.cloned(),

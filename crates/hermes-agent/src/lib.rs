@@ -30,7 +30,7 @@ pub use compact::{CompactionPreview, CompressOptions, Undone};
 pub use conversation::{ChildOf, Conversation, Image, ResumeReport, StartOptions, UserInput};
 pub use error::AgentError;
 pub use handoff_due::{Due, DueBecause, due};
-pub use plugins::{Plugged, PluginSurface, deliver_events, plugins_of};
+pub use plugins::{Plugged, PluginSurface, TypedCommand, deliver_events, plugins_of};
 pub use refresh::{RefreshReport, SourceChange};
 pub use rewind::Rewound;
 pub use services::{ModelChoice, Services, endpoint};

@@ -16,6 +16,7 @@ use hermes_store::{DraftKind, Record, StoreError};
 use crate::compact::Overflow;
 use crate::conversation::Conversation;
 use crate::ledger::Ledger;
+use crate::plugins::Streamed;
 use crate::services::endpoint_key;
 use crate::{AgentError, Cancel, Services, UserInput, calls};
 
@@ -140,9 +141,13 @@ impl Conversation {
             match self.step(services, again.take(), sink, cancel, report).await? {
                 Step::Answer(text) => {
                     report.answer = text;
+                    if self.goes_on(services, &report.answer, sink).await? {
+                        continue;
+                    }
                     return Ok(TurnOutcome::Answered);
                 }
                 Step::Calls(calls) => {
+                    self.tell_interim(services, report.requests.len());
                     if !self.run_calls(services, &calls, sink, cancel).await? {
                         return Ok(TurnOutcome::Interrupted);
                     }
@@ -228,6 +233,7 @@ impl Conversation {
         };
         let turn = self.turn;
         let session = self.id.clone();
+        let about = self.stream_payload(report.requests.len());
         let endpoints = self.endpoints(services);
         let Some(writer) = &mut self.writer else {
             return Err(AgentError::Missing {
@@ -258,10 +264,19 @@ impl Conversation {
             env: &*services.env,
             keep_body: false,
         };
+        let streamed = services.plugins().map(|plugins| Streamed::new(plugins, &about));
         let requests = &mut report.requests;
         let mut on = |delta: Delta<'_>| match delta {
-            Delta::Started(id) => requests.push(id),
+            Delta::Started(id) => {
+                if let Some(streamed) = &streamed {
+                    streamed.started();
+                }
+                requests.push(id);
+            }
             Delta::Text(text) => {
+                if let Some(streamed) = &streamed {
+                    streamed.delta(text, "text");
+                }
                 // In the draft before it is shown.
                 keep(&mut undrafted, draft.append(DraftKind::Text, text));
                 shown.text.push_str(text);
@@ -288,12 +303,22 @@ impl Conversation {
             result = services.client.converse(input, &mut ledger, &mut on) => Some(result),
         };
         let open = ledger.take_open();
+        if let Some(id) = report.requests.last() {
+            id.as_str().clone_into(&mut self.plugged.request);
+        }
         if let Some(error) = undrafted {
             let text = format!("the draft of this answer could not be written: {error}");
             sink.event(Event::Notice { level: NoticeLevel::Warning, text });
         }
+        if let Some(streamed) = &streamed {
+            let failed = result.as_ref().and_then(|it| it.as_ref().err()).map(ToString::to_string);
+            streamed.ended(&shown.text, matches!(result, Some(Ok(_))), failed.as_deref());
+        }
         let step = match result {
-            Some(Ok(answered)) => self.store_answer(services, row, answered, sink, report)?,
+            Some(Ok(mut answered)) => {
+                self.change_answer(services, &mut answered.reply, sink).await;
+                self.store_answer(services, row, answered, sink, report)?
+            }
             Some(Err(error)) => self.store_failure(services, row, error, shown, sink)?,
             None => self.store_cancelled(services, row, open, shown, sink)?,
         };

@@ -266,6 +266,11 @@ impl Plugins {
         locked(&self.0.registry).under("hook", hook).next().is_some()
     }
 
+    /// The same for those that have been loaded so far; starts nothing and does not wait.
+    pub fn hears(&self, hook: &str) -> bool {
+        locked(&self.0.registry).under("hook", hook).next().is_some()
+    }
+
     /// Whether a plugin is loaded and enabled, by key or name.
     pub fn has(&self, id: &str) -> bool {
         self.0.has(id)

@@ -230,6 +230,19 @@ impl Client {
         job: &Job<'_>,
         recorder: &mut (dyn AttemptRecorder + Send),
     ) -> Result<JobAnswer, JobError> {
+        self.job_after(job, &[], recorder).await
+    }
+
+    /// The same after messages that went before, oldest first.
+    ///
+    /// # Errors
+    /// With what each place answered.
+    pub async fn job_after(
+        &self,
+        job: &Job<'_>,
+        before: &[(Role, String)],
+        recorder: &mut (dyn AttemptRecorder + Send),
+    ) -> Result<JobAnswer, JobError> {
         if job.candidates.is_empty() {
             return Err(JobError::NoCandidate(Vec::new()));
         }
@@ -241,7 +254,7 @@ impl Client {
             if own_only && !candidate.explicit {
                 continue;
             }
-            match self.at_candidate(job, index, candidate, &mut numbered).await? {
+            match self.at_candidate(job, before, (index, candidate), &mut numbered).await? {
                 Ok(mut answer) => {
                     answer.failures = failures;
                     return Ok(answer);
@@ -260,12 +273,12 @@ impl Client {
     async fn at_candidate(
         &self,
         job: &Job<'_>,
-        index: usize,
-        candidate: &Candidate,
+        before: &[(Role, String)],
+        (index, candidate): (usize, &Candidate),
         recorder: &mut Numbered<'_>,
     ) -> Result<Result<JobAnswer, PlaceFailure>, JobError> {
         let prompt = (job.prompt)(candidate);
-        let assembled = assembled(&prompt);
+        let assembled = assembled(&prompt, before);
         let mut endpoint = candidate.endpoint.clone();
         // The job's own time is the bound.
         endpoint.timeouts.first_byte = endpoint.timeouts.first_byte.max(job.timeout);
@@ -418,25 +431,21 @@ fn delay(job: &Job<'_>, error: &ConverseError, tries: u32) -> Option<Duration> {
     }
 }
 
-fn assembled(prompt: &JobPrompt) -> Assembled {
-    let message = Message {
-        role: Role::User,
+fn assembled(prompt: &JobPrompt, before: &[(Role, String)]) -> Assembled {
+    let message = |role: Role, text: &str| Message {
+        role,
         tool_call_id: None,
-        pieces: vec![Piece::Text {
-            text: prompt.user.as_str().into(),
-            from: Provenance::Filler("job"),
-        }],
+        pieces: vec![Piece::Text { text: text.into(), from: Provenance::Filler("job") }],
     };
+    let mut messages: Vec<Message> =
+        before.iter().map(|(role, text)| message(*role, text)).collect();
+    messages.push(message(Role::User, &prompt.user));
     let snapshot = Snapshot {
         text: prompt.system.as_str().into(),
         digest: Digest::of(&prompt.system),
         blocks: Vec::new(),
     };
-    Assembled {
-        snapshot: Arc::new(snapshot),
-        tools: Arc::new(ToolSet::new(Vec::new())),
-        messages: vec![message],
-    }
+    Assembled { snapshot: Arc::new(snapshot), tools: Arc::new(ToolSet::new(Vec::new())), messages }
 }
 
 /// Numbers the attempts of a job through, over all places and tries.

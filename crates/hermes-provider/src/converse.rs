@@ -6,9 +6,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hermes_core::{
-    Assembled, Attempt, AttemptEnd, AttemptOutcome, AttemptRecorder, Env, ErrorClass, GenerationNo,
-    RequestId, Seq, SessionId, Task, TurnNo, WireProfile, secret_forms,
+    Assembled, Attempt, AttemptEnd, AttemptOutcome, AttemptRecorder, Digest, Env, ErrorClass,
+    GenerationNo, RequestId, Seq, SessionId, Task, TurnNo, WireProfile, secret_forms,
 };
 use secrecy::ExposeSecret as _;
 
@@ -185,23 +186,40 @@ impl Client {
                 let encoded = encode(&assembled, &profile, &endpoint.model, &endpoint.params);
                 (assembled, encoded)
             };
-            let attempt = call.attempt(endpoint, &profile, &assembled, &encoded);
+            let mut attempt = call.attempt(endpoint, &profile, &assembled, &encoded);
+            let mut sent = encoded.body.clone();
+            if let Some(attendant) = self.attendant() {
+                let changed = attendant.prepare(&attempt, &encoded.body).await;
+                let changed = changed.map_err(|why| local(why, &profile).stop())?;
+                if let Some(body) = changed {
+                    attempt.body = Digest::of(&body);
+                    attempt.body_bytes = body.len() as u64;
+                    attempt.kept_body = Some(body.clone());
+                    sent = body.into();
+                }
+            }
             recorder
                 .started(attempt.clone(), &profile)
                 .map_err(|error| local(error.to_string(), &profile).stop())?;
             on(Delta::Started(attempt.id.clone()));
-            let Ran { end, partial, result } =
-                self.run(&attempt, endpoint, &assembled, &encoded, input.env, on).await;
+            let run = self.run(&attempt, endpoint, &assembled, sent, input.env, on);
+            let Ran { mut end, partial, result } = match self.attendant() {
+                None => run.await,
+                Some(attendant) => tokio::join!(run, attendant.sending(&attempt, &assembled)).0,
+            };
             tries += 1;
             let failure = match result {
                 Ok(reply) => {
+                    if let Some(attendant) = self.attendant() {
+                        attendant.answered(&attempt, &end, &reply).await;
+                    }
                     if profile != endpoint.profile {
                         on(Delta::LearnedProfile(profile.clone()));
                     }
                     let endpoint_index = index;
                     return Ok(Answered { attempt, encoded, reply, end, endpoint_index, profile });
                 }
-                Err(failure) => failure,
+                Err(failure) => self.taken_for(&attempt, &mut end, failure).await,
             };
             let http_status = end.http_status;
             call.ends.push(end.clone());
@@ -236,13 +254,27 @@ impl Client {
         }
     }
 
+    /// A failure as the attendant wants it to be taken.
+    async fn taken_for(
+        &self,
+        attempt: &Attempt,
+        end: &mut AttemptEnd,
+        failure: Failure,
+    ) -> Failure {
+        let Some(attendant) = self.attendant() else { return failure };
+        let Some(other) = attendant.failed(attempt, end, &failure).await else { return failure };
+        end.error_class = Some(other.class);
+        end.error = Some(other.message.as_str().into());
+        other
+    }
+
     /// One attempt, from its first byte out to its last byte in.
     async fn run(
         &self,
         attempt: &Attempt,
         endpoint: &Endpoint,
         assembled: &Assembled,
-        encoded: &Encoded,
+        body: Bytes,
         env: &dyn Env,
         on: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Ran {
@@ -254,7 +286,7 @@ impl Client {
                 Fragment::Reasoning(text) => Delta::Reasoning(text),
             });
         };
-        let sent = self.post(endpoint, "/chat/completions", encoded.body.clone()).await;
+        let sent = self.post(endpoint, "/chat/completions", body).await;
         let result = match sent {
             Err(failure) => Err(failure),
             Ok(response) => {

@@ -15,6 +15,7 @@
 
 mod arguments;
 mod assembly;
+mod attend;
 mod auxiliary;
 mod backoff;
 mod classify;
@@ -35,6 +36,7 @@ mod usage;
 
 pub use arguments::classify_arguments;
 pub use assembly::{Assembly, Fragment};
+pub use attend::{Attendant, Later};
 pub use auxiliary::{
     Candidate, Job, JobAnswer, JobError, JobPlace, JobPrompt, JobSlots, PlaceFailure,
 };

@@ -5,7 +5,7 @@
 //! followed: a redirected POST loses its body, and the credential would go to another host.
 
 use std::error::Error as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,12 +14,13 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use secrecy::ExposeSecret as _;
 
 use crate::endpoint::{join_path, userinfo};
-use crate::{Endpoint, Failure, Limits};
+use crate::{Attendant, Endpoint, Failure, Limits};
 
 /// Speaks to providers. Cheap to make; share one, so that connections are used again.
 #[derive(Debug, Default)]
 pub struct Client {
     clients: Mutex<Vec<(Kind, reqwest::Client)>>,
+    attendant: OnceLock<Arc<dyn Attendant>>,
 }
 
 /// What a connection pool is made for.
@@ -32,7 +33,17 @@ struct Kind {
 impl Client {
     /// A client without any connection.
     pub const fn new() -> Self {
-        Self { clients: Mutex::new(Vec::new()) }
+        Self { clients: Mutex::new(Vec::new()), attendant: OnceLock::new() }
+    }
+
+    /// Says who hears of every attempt. The first one stays.
+    pub fn attend(&self, attendant: Arc<dyn Attendant>) {
+        drop(self.attendant.set(attendant));
+    }
+
+    /// The one who hears of every attempt.
+    pub fn attendant(&self) -> Option<&Arc<dyn Attendant>> {
+        self.attendant.get()
     }
 
     /// Sends the request and waits for the answer's head.

@@ -98,7 +98,12 @@ impl Conversation {
                 return self.ended(services, ask, Outcome::Rejected(failure.why), sink);
             }
         };
-        self.commit_compaction(services, &plan, ask, written, sink)
+        let log = self.commit_compaction(services, &plan, ask, written, sink)?;
+        if log.is_compaction() {
+            // Whatever made it, plugins hear of it before anything else happens in the session.
+            self.tell_events(services, Some(&self.id), sink).await;
+        }
+        Ok(log)
     }
 
     /// The summaries of a plan: by a model, or derived where the policy says so.

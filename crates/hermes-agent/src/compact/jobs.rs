@@ -1,7 +1,8 @@
 //! Who is asked for a summary, a capsule or a title.
 
-use hermes_home::{FallbackConfig, Route, auxiliary_routes};
-use hermes_provider::{Candidate, JobError};
+use hermes_home::{Config, FallbackConfig, Route, Vars, auxiliary_routes};
+use hermes_provider::{Candidate, Endpoint, JobError};
+use hermes_store::Store;
 use serde::Serialize;
 
 use crate::Services;
@@ -19,6 +20,15 @@ pub struct HelperPlace {
     pub explicit: bool,
 }
 
+/// What the places of a job are found from.
+pub(crate) struct Places<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) variables: &'a Vars,
+    pub(crate) store: &'a Store,
+    pub(crate) endpoints: &'a [Endpoint],
+    pub(crate) context_window: Option<u64>,
+}
+
 impl Services {
     /// The places for a job of this task: what the caller names, what `auxiliary.<task>` names,
     /// its chain, then the conversation's own endpoints.
@@ -30,7 +40,38 @@ impl Services {
         task: &str,
         wanted: Option<&FallbackConfig>,
     ) -> Result<Vec<Candidate>, JobError> {
-        let routes = auxiliary_routes(&self.config, &self.variables, task, wanted);
+        let places = Places {
+            config: &self.config,
+            variables: &self.variables,
+            store: &self.store,
+            endpoints: &self.endpoints,
+            context_window: self.context_window,
+        };
+        places.candidates(task, wanted)
+    }
+
+    /// The same, described.
+    pub fn helper_places(&self, task: &str) -> Result<Vec<HelperPlace>, JobError> {
+        Ok(self
+            .candidates(task, None)?
+            .into_iter()
+            .map(|candidate| HelperPlace {
+                provider: candidate.endpoint.provider.to_string(),
+                model: candidate.endpoint.model.to_string(),
+                window: candidate.window,
+                explicit: candidate.explicit,
+            })
+            .collect())
+    }
+}
+
+impl Places<'_> {
+    pub(crate) fn candidates(
+        &self,
+        task: &str,
+        wanted: Option<&FallbackConfig>,
+    ) -> Result<Vec<Candidate>, JobError> {
+        let routes = auxiliary_routes(self.config, self.variables, task, wanted);
         if routes.disabled {
             return Err(JobError::Disabled(task.to_owned()));
         }
@@ -38,16 +79,14 @@ impl Services {
         let mut found: Vec<Candidate> = Vec::new();
         for candidate in routes.candidates {
             match candidate.route {
-                Route::Endpoint(config) => {
-                    match crate::services::configured(&config, &self.store) {
-                        Ok(endpoint) => found.push(Candidate {
-                            endpoint,
-                            window: config.context_length,
-                            explicit: true,
-                        }),
-                        Err(error) => problems.push(error.to_string()),
-                    }
-                }
+                Route::Endpoint(config) => match crate::services::configured(&config, self.store) {
+                    Ok(endpoint) => found.push(Candidate {
+                        endpoint,
+                        window: config.context_length,
+                        explicit: true,
+                    }),
+                    Err(error) => problems.push(error.to_string()),
+                },
                 Route::Rehearsal => {
                     problems.push(format!(
                         "{}: the rehearsal provider writes for itself alone",
@@ -70,19 +109,5 @@ impl Services {
             tracing::warn!(task, %problem, "a place for a job cannot be used");
         }
         if found.is_empty() { Err(JobError::NoCandidate(problems)) } else { Ok(found) }
-    }
-
-    /// The same, described.
-    pub fn helper_places(&self, task: &str) -> Result<Vec<HelperPlace>, JobError> {
-        Ok(self
-            .candidates(task, None)?
-            .into_iter()
-            .map(|candidate| HelperPlace {
-                provider: candidate.endpoint.provider.to_string(),
-                model: candidate.endpoint.model.to_string(),
-                window: candidate.window,
-                explicit: candidate.explicit,
-            })
-            .collect())
     }
 }

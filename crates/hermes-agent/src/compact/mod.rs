@@ -19,6 +19,7 @@ mod triggers;
 
 pub use command::{CompactionPreview, CompressOptions, Undone};
 pub use jobs::HelperPlace;
+pub(crate) use jobs::Places;
 pub(crate) use recall::{NAME as RECALL, definition as recall_definition};
 pub use status::{AttemptRecord, CompactionStatus, compaction_status, session_views};
 pub(crate) use triggers::Overflow;

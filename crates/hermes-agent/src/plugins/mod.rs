@@ -8,21 +8,31 @@
 //! session hears of its own compactions and deletions before its next `pre_llm_call`; observers are
 //! told after the fact is stored.
 
+mod api;
+mod asking;
 mod events;
 mod history;
+mod model;
 mod serve;
+mod session;
 mod setup;
+mod stream;
+mod tool;
 mod turn;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use hermes_context::{PluginSection, build_snapshot};
-use hermes_core::ToolSet;
+use hermes_core::{RowStatus, SessionId, ToolOutcome, ToolSet};
 use hermes_plugins::{CallContext, Payload, WithPlugins};
 use serde_json::json;
 
+pub(crate) use asking::{Now, heard};
 pub use events::deliver_events;
+pub use session::TypedCommand;
 pub use setup::{Plugged, PluginSurface, plugins_of};
+pub(crate) use stream::Streamed;
 
 use crate::conversation::{Conversation, definitions};
 use crate::{AgentError, Services};
@@ -38,6 +48,31 @@ pub(crate) struct State {
     pub(crate) sections: Vec<PluginSection>,
     /// The history in the form in which plugins know it.
     history: history::History,
+    /// The turn and the tool call of the moment.
+    pub(crate) now: Now,
+    /// The newest request of the turn, by its id in the ledger.
+    pub(crate) request: String,
+    /// How often the present turn was sent on by `pre_verify`.
+    nudges: u32,
+    /// Files that the present turn changed.
+    changed: Mutex<BTreeSet<String>>,
+    /// Rules of plugins that the person agreed to until the session ends.
+    agreed: Mutex<BTreeSet<String>>,
+}
+
+/// A conversation as plugins are told of it.
+fn call_of(session: &SessionId, platform: &str) -> CallContext {
+    CallContext {
+        session_id: session.as_str().to_owned(),
+        session_key: session.as_str().to_owned(),
+        platform: platform.to_owned(),
+        ..CallContext::default()
+    }
+}
+
+pub(crate) fn stopped_before() -> ToolOutcome {
+    let text = "Not run: the person stopped the turn before this call.";
+    ToolOutcome { status: RowStatus::Interrupted, ..ToolOutcome::failed(text) }
 }
 
 impl Conversation {
@@ -93,12 +128,7 @@ impl Conversation {
 
     /// The conversation as plugins are told of it.
     pub(crate) fn plugin_call(&self) -> CallContext {
-        CallContext {
-            session_id: self.id.as_str().to_owned(),
-            session_key: self.id.as_str().to_owned(),
-            platform: self.options.platform.clone(),
-            ..CallContext::default()
-        }
+        call_of(&self.id, &self.options.platform)
     }
 
     /// A payload that names the conversation and the turn.

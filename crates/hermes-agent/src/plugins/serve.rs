@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use hermes_core::{SessionId, ToolCall, ToolRegistry, ToolSink};
-use hermes_plugins::{BoxFuture, CallContext, Fault, Injected};
+use hermes_plugins::{BoxFuture, CallContext, Fault, Injected, ModelCall, Plugins};
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::Plugged;
+use super::model::Models;
 use super::setup::PluginSurface;
 use crate::Services;
 
@@ -20,6 +21,7 @@ const MOST_MESSAGES: usize = 64;
 pub(crate) struct Served {
     /// The tools of each conversation that is held here.
     sessions: Mutex<BTreeMap<String, Weak<dyn ToolRegistry>>>,
+    models: Models,
     takes_messages: bool,
     messages: Mutex<VecDeque<Injected>>,
     arrived: Notify,
@@ -30,8 +32,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Served {
-    pub(super) fn new(_services: &Services, surface: &PluginSurface) -> Self {
+    pub(super) fn new(services: &Services, plugins: &Plugins, surface: &PluginSurface) -> Self {
         Self {
+            models: Models::new(services, plugins, &surface.platform),
             sessions: Mutex::default(),
             takes_messages: surface.takes_messages,
             messages: Mutex::default(),
@@ -39,11 +42,23 @@ impl Served {
         }
     }
 
+    /// The same for services whose place these take: what was said to them is not lost.
+    pub(super) fn taking_over(services: &Services, old: &Plugged) -> Self {
+        let new = Self::new(services, &old.plugins, &old.surface);
+        *locked(&new.messages) = std::mem::take(&mut *locked(&old.served.messages));
+        *locked(&new.sessions) = std::mem::take(&mut *locked(&old.served.sessions));
+        new
+    }
+
     /// The program's own tools of a conversation, for plugins that are called from it.
     pub(super) fn holds(&self, session: &SessionId, tools: &Arc<dyn ToolRegistry>) {
         let mut sessions = locked(&self.sessions);
         sessions.retain(|_, tools| tools.strong_count() > 0);
         sessions.insert(session.as_str().to_owned(), Arc::downgrade(tools));
+    }
+
+    pub(super) async fn release(&self) {
+        self.models.release().await;
     }
 
     /// The tools of the conversation of a call; of a call that names none, those of the only one.
@@ -86,6 +101,10 @@ impl hermes_plugins::Services for Served {
             };
             Ok(tools.call(&call, &Unseen).await.text)
         })
+    }
+
+    fn complete<'a>(&'a self, call: &'a ModelCall) -> BoxFuture<'a, Result<Value, Fault>> {
+        Box::pin(self.models.complete(call))
     }
 
     fn inject_message<'a>(&'a self, message: &'a Injected) -> BoxFuture<'a, Result<bool, Fault>> {

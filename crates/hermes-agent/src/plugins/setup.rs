@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use hermes_home::redact::Redactor;
 use hermes_home::yaml::Datum;
-use hermes_home::{Config, Home, Vars};
+use hermes_home::{AuxiliaryConfig, Config, Home, Vars};
 use hermes_plugins::{PluginOptions, Plugins};
 
+use super::api::Listener;
 use super::serve::Served;
 use crate::Services;
 
@@ -40,6 +41,7 @@ pub struct PluginSurface {
 pub struct Plugged {
     pub(crate) plugins: Plugins,
     pub(crate) served: Arc<Served>,
+    pub(super) surface: PluginSurface,
 }
 
 impl std::fmt::Debug for Plugged {
@@ -74,7 +76,7 @@ pub fn plugins_of(
         platform: surface.platform.clone(),
         commands: surface.commands.clone(),
         tools: built_in_tools(),
-        tasks: config.auxiliary.tasks.keys().cloned().collect(),
+        tasks: AuxiliaryConfig::TASKS.iter().map(|task| (*task).to_owned()).collect(),
         accept_hooks: surface.accept_hooks || config.hooks_auto_accept,
         gateway: surface.gateway,
         redactor: Some(redactor.clone()),
@@ -103,9 +105,22 @@ impl Services {
         else {
             return;
         };
-        let served = Arc::new(Served::new(self, surface));
+        let served = Arc::new(Served::new(self, &plugins, surface));
         plugins.bind(served.clone());
-        self.plugged = Some(Plugged { plugins, served });
+        let listener = Listener::new(self, &plugins, &surface.platform, 0);
+        self.client.attend(Arc::new(listener));
+        self.plugged = Some(Plugged { plugins, served, surface: surface.clone() });
+    }
+
+    /// Takes over the running plugins of services whose place these take (another model, another
+    /// session): their processes go on.
+    pub fn keep_plugins(&mut self, before: &Self) {
+        let Some(old) = before.plugged() else { return };
+        let served = Arc::new(Served::taking_over(self, old));
+        old.plugins.bind(served.clone());
+        let listener = Listener::new(self, &old.plugins, &old.surface.platform, 0);
+        self.client.attend(Arc::new(listener));
+        self.plugged = Some(Plugged { served, ..old.clone() });
     }
 
     /// The plugins that conversations run with.
@@ -113,7 +128,16 @@ impl Services {
         self.plugged.as_ref().map(|plugged| &plugged.plugins)
     }
 
-    pub(crate) const fn plugged(&self) -> Option<&Plugged> {
+    /// Ends what plugins run in, each process with a grace. To be called before a process ends.
+    pub async fn close_plugins(&self) {
+        if let Some(plugged) = self.plugged() {
+            plugged.plugins.close().await;
+            plugged.served.release().await;
+        }
+    }
+
+    /// The same with what they ask of conversations.
+    pub const fn plugged(&self) -> Option<&Plugged> {
         self.plugged.as_ref()
     }
 }

@@ -1,7 +1,7 @@
 //! The hooks of a turn: its start and end, what joins the person's message, what is heard of the
 //! answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use hermes_core::{
     EventSink, NoticeLevel, Origin, Part, PartBody, Seq, Standing, TurnOutcome, slot,
@@ -25,6 +25,9 @@ impl Conversation {
         cancel: &Cancel,
     ) -> Result<(), AgentError> {
         let Some(plugins) = services.plugins().cloned() else { return Ok(()) };
+        self.plugged.now.set_turn(self.plugin_turn());
+        self.plugged.nudges = 0;
+        self.plugged.changed.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let told = async {
             if std::mem::take(&mut self.plugged.start_due) {
                 // What an earlier process did not get to tell comes first.

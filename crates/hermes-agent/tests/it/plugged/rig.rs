@@ -1,5 +1,6 @@
 //! A home with plugins in it, and services that run with them.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use hermes_agent::inspect::{Inspector, Verdict};
@@ -24,6 +25,8 @@ def note(*what):
 
 pub struct Rig {
     pub bench: Bench,
+    settings: String,
+    limit: f64,
     enabled: Vec<String>,
 }
 
@@ -33,7 +36,7 @@ impl Rig {
         let entries: Vec<Value> = script.iter().map(entry).collect();
         let script = (!entries.is_empty()).then(|| Value::Array(entries).to_string());
         let bench = Bench::new(script.as_deref());
-        Self { bench, enabled: Vec::new() }
+        Self { bench, settings: String::new(), limit: 30.0, enabled: Vec::new() }
     }
 
     /// Enables a plugin in Python with this code.
@@ -47,6 +50,50 @@ impl Rig {
         self
     }
 
+    /// Further settings, as they stand in `config.yaml`.
+    pub fn settings(mut self, text: &str) -> Self {
+        self.settings.push_str(text);
+        self
+    }
+
+    /// How long a callback may take, in seconds.
+    pub fn limit(mut self, seconds: f64) -> Self {
+        self.limit = seconds;
+        self
+    }
+
+    /// Gives the model a window of so many tokens.
+    pub fn window(self, tokens: u64) -> Self {
+        let path = self.path("config.yaml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let with = format!("model:\n  context_length: {tokens}\n");
+        std::fs::write(path, text.replacen("model:\n", &with, 1)).unwrap();
+        self
+    }
+
+    /// Enables a plugin as it stands in the conformance suite.
+    pub fn conformance(mut self, name: &str) -> Self {
+        let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/conformance");
+        let from = std::path::Path::new(suite).join(name);
+        let to = self.path("plugins").join(name);
+        std::fs::create_dir_all(&to).unwrap();
+        for file in ["plugin.yaml", "__init__.py"] {
+            std::fs::copy(from.join(file), to.join(file)).unwrap();
+        }
+        self.enabled.push(name.to_owned());
+        self
+    }
+
+    /// Replaces the code of a plugin.
+    pub fn rewrite(&self, name: &str, code: &str) {
+        let file = self.bench.folder.path().join("plugins").join(name).join("__init__.py");
+        std::fs::write(file, format!("{COMMON}{code}")).unwrap();
+    }
+
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
+        self.bench.folder.path().join(name)
+    }
+
     /// Services that run with the plugins.
     pub fn services(&self) -> Services {
         self.services_on(&PluginSurface { takes_messages: true, ..PluginSurface::default() })
@@ -57,7 +104,10 @@ impl Rig {
         let text = std::fs::read_to_string(&path).unwrap();
         if !text.contains("\nplugins:") {
             let enabled = self.enabled.join(", ");
-            let more = format!("plugins:\n  enabled: [{enabled}]\n");
+            let more = format!(
+                "plugins:\n  enabled: [{enabled}]\n  hook_callback_timeout: {}\n{}",
+                self.limit, self.settings
+            );
             std::fs::write(&path, text + &more).unwrap();
         }
         let mut services = self.bench.services();
@@ -127,12 +177,34 @@ pub fn all_verify(services: &Services) {
     }
 }
 
+/// Runs something that waits.
+pub fn wait<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(future)
+}
+
 /// An answer.
 pub fn answer(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
+/// A call of a tool.
+pub fn calls(name: &str, arguments: &Value) -> Value {
+    json!({"role": "assistant", "content": "", "tool_calls": [{
+        "id": format!("call-{name}"), "type": "function",
+        "function": {"name": name, "arguments": arguments.to_string()},
+    }]})
+}
+
+/// A refusal.
+pub fn refuses(status: u16, message: &str) -> Value {
+    json!({"status": status, "body": {"error": {"message": message}}})
+}
+
 fn entry(message: &Value) -> Value {
+    if message.get("role").is_none() {
+        return message.clone();
+    }
     let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
     json!({"kind": "main", "body": {
         "id": "r", "object": "chat.completion", "created": 1, "model": "scripted",
