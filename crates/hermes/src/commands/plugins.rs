@@ -186,15 +186,15 @@ fn show(app: &App, loaded: &Loaded, id: &str, as_json: bool) -> anyhow::Result<E
         return Ok(Exit::Ok);
     }
     let paint = Paint::stdout();
-    let version = found.version.clone().unwrap_or_default();
-    out::line(format!("{} {version}  {}", paint.bold(&found.key), state(loaded, &found)))?;
+    let (key, state) = (paint.bold(&found.key), state(loaded, &found));
+    out::line(format!("{key} {}  {state}", found.version.as_deref().unwrap_or_default()))?;
     if !found.description.is_empty() {
         out::line(&found.description)?;
     }
     let origin = match (&found.folder, &found.package, &found.entry_point) {
         (Some(folder), ..) => folder.display().to_string(),
-        (None, Some((package, version)), Some(point)) => format!("{package} {version}, {point}"),
-        (None, _, point) => point.clone().unwrap_or_default(),
+        (None, Some((package, version)), Some(entry)) => format!("{package} {version}, {entry}"),
+        (None, _, entry) => entry.clone().unwrap_or_default(),
     };
     let row = |name: &str, value: String| {
         if value.is_empty() { Ok(()) } else { out::line(format!("  {name:<10} {value}")) }
@@ -205,7 +205,9 @@ fn show(app: &App, loaded: &Loaded, id: &str, as_json: bool) -> anyhow::Result<E
         row("starts", native.command.join(" "))?;
     }
     let list = |name: &str| found.manifest.list(name).join(", ");
-    row("hooks", [list("provides_hooks"), list("hooks")].join(""))?;
+    let mut hooks = found.manifest.list("provides_hooks");
+    hooks.extend(found.manifest.list("hooks"));
+    row("hooks", hooks.join(", "))?;
     row("tools", list("provides_tools"))?;
     row("needs", list("requires_hermes"))?;
     row("variables", list("requires_env"))?;
@@ -388,9 +390,7 @@ fn receipt(
         return Ok(Exit::Ok);
     }
     let word = if on { "on" } else { "off" };
-    if !changed {
-        out::line(format!("plugin {}: {word} already; nothing was changed", found.key))?;
-    } else {
+    if changed {
         out::line(format!("plugin {}: {word}", found.key))?;
         for receipt in receipts {
             let (key, path) = (&receipt.key, receipt.path.display());
@@ -406,6 +406,8 @@ fn receipt(
             })?;
         }
         out::line(WHEN)?;
+    } else {
+        out::line(format!("plugin {}: {word} already; nothing was changed", found.key))?;
     }
     if let Some(why) = hindered {
         out::note(format!("warning: it does not run: {why}"));

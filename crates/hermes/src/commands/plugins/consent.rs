@@ -115,7 +115,7 @@ pub fn lines(scan: &ScanReport, paint: Paint) -> Vec<String> {
     let mut out = vec![format!("a look at its files ({}): {verdict}", scan.files)];
     let mut findings: Vec<_> = scan.findings.iter().collect();
     // The worst first, each file in order.
-    findings.sort_by(|a, b| b.concern.cmp(&a.concern));
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.concern));
     for finding in findings.iter().take(SHOWN) {
         let place = format!("{}:{}", finding.file, finding.line);
         out.push(format!("  {:<10} {place:<28} {}", finding.concern.as_str(), finding.what));

@@ -187,12 +187,11 @@ pub fn validate(app: &App, folder: &Path, as_json: bool) -> anyhow::Result<Exit>
 /// # Errors
 /// If the name is no name, or the folder is there already.
 pub fn new(app: &App, flags: &New) -> anyhow::Result<Exit> {
-    let parent = match &flags.to {
-        Some(folder) => app.cwd(".", None)?.join(folder),
-        None => {
-            app.home.ensure()?;
-            app.home.root().join("plugins")
-        }
+    let parent = if let Some(folder) = &flags.to {
+        app.cwd(".", None)?.join(folder)
+    } else {
+        app.home.ensure()?;
+        app.home.root().join("plugins")
     };
     let language = if flags.rust { Language::Rust } else { Language::Python };
     for file in install::new_plugin(&parent, &flags.name, language).map_err(refused)? {
