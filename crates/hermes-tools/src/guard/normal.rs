@@ -89,7 +89,8 @@ pub(super) fn visible(command: &str) -> String {
     for c in command.chars() {
         if is_invisible(c) {
             // Writing to a String does not fail.
-            let _ = write!(shown, "\\u{{{:x}}}", c as u32);
+            // As everything else that is shown on a terminal, with four digits where they suffice.
+            let _ = write!(shown, "\\u{:04x}", c as u32);
         } else {
             shown.push(c);
         }
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_spelt_out_for_the_person() {
-        assert_eq!(visible("ls\u{202e}\u{1b}[2K x"), "ls\\u{202e}\\u{1b}[2K x");
+        assert_eq!(visible("ls\u{202e}\u{1b}[2K x"), "ls\\u202e\\u001b[2K x");
         assert!(hides("ls\u{202e}") && !hides("ls -la\n\tmöwe"));
     }
 }
