@@ -245,6 +245,7 @@ pub fn open(
         stored = Some(info);
     }
     let mut services = app.services(loaded, store, stored.as_ref())?;
+    let folder = stored.as_ref().and_then(|info| info.cwd.as_deref());
     plugged::plug_in(app, &mut services, folder, takes_messages);
     let conversation = match &stored {
         Some(info) => Conversation::resume(&services, info, options)?,
