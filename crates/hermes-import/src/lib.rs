@@ -88,7 +88,7 @@ impl Sink<'_> {
             self.report.imported(&id, rows);
             return Ok(());
         }
-        match self.store.import_session(session) {
+        match self.store.import_session(&session) {
             Ok(outcome) => {
                 if self.noted(&id, outcome) {
                     self.report.imported(&id, rows);

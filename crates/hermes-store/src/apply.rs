@@ -84,7 +84,9 @@ impl<'a> Applier<'a> {
                 }
             }
         }
-        self.finish()
+        let tx = self.tx;
+        self.finish()?;
+        index::applied(tx, batch)
     }
 
     fn record(&mut self, record: &Record) -> Result<(), StoreError> {

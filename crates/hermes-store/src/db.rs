@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
 use crate::files;
@@ -178,6 +179,7 @@ fn prepare_reader(
     options: &StoreOptions,
 ) -> Result<ReaderState, StoreError> {
     connection.busy_timeout(options.busy_timeout).doing("setting the wait")?;
+    plans_stay(&connection)?;
     let found = recognise(&connection, path)?;
     connection
         .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1024;")
@@ -214,6 +216,7 @@ pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Connect
     let mut connection =
         Connection::open_with_flags(path, flags).doing("opening the store for writing")?;
     connection.busy_timeout(options.busy_timeout).doing("setting the wait")?;
+    plans_stay(&connection)?;
     let found = recognise(&connection, path)?;
     if found != Found::Ours(SCHEMA_VERSION) {
         migrate(&mut connection, path, found)?;
@@ -225,7 +228,8 @@ pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Connect
              PRAGMA foreign_keys = ON;
              PRAGMA cache_size = -1024;
              PRAGMA temp_store = MEMORY;
-             PRAGMA journal_size_limit = 8388608;",
+             PRAGMA wal_autocheckpoint = 2000;
+             PRAGMA journal_size_limit = 16777216;",
         )
         .doing("preparing the writer")?;
     if let Some(pages) = options.max_page_count {
@@ -297,6 +301,15 @@ fn migrate(connection: &mut Connection, path: &Path, found: Found) -> Result<(),
     point::reach("migrate: before the commit");
     transaction.commit().doing(DOING)?;
     point::reach("migrate: committed");
+    Ok(())
+}
+
+/// Keeps a statement as it was prepared, whatever is bound to it. Otherwise every statement with a
+/// range is prepared anew each time it runs, which costs more than to run it.
+fn plans_stay(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .doing("preparing a connection")?;
     Ok(())
 }
 

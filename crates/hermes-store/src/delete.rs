@@ -22,7 +22,7 @@ use crate::{
 
 const DOING: &str = "deleting sessions";
 
-/// The request as the writer thread needs it.
+/// The request as the writing side needs it.
 struct Job {
     ids: Vec<SessionId>,
     reason: DeleteReason,

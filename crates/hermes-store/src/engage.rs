@@ -33,6 +33,7 @@ pub(crate) struct Plan {
 pub(crate) struct Engaged {
     pub(crate) session_no: i64,
     pub(crate) epoch: i64,
+    /// The highest seq that the database knew; 0 where nobody had to look.
     pub(crate) last_seq: Seq,
     /// Batches taken in from the side file.
     pub(crate) batches: usize,
@@ -134,7 +135,10 @@ pub(crate) fn engage(
     if !batch.is_empty() {
         Applier::new(tx, session_no, &plan.session, plan.claim.now, plan.care).apply(batch)?;
     }
-    engaged.last_seq = last_seq(tx, session_no)?;
+    // A holder that has written before knows what it gave out.
+    if plan.epoch.is_none() || spool.is_some() || !drafts.is_empty() {
+        engaged.last_seq = last_seq(tx, session_no)?;
+    }
     point::reach("append: applied");
     Ok(Outcome::Engaged(engaged))
 }

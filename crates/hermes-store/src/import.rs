@@ -91,10 +91,16 @@ impl Store {
     ///
     /// # Errors
     /// If its records contradict each other, or the store cannot be written.
-    pub fn import_session(&self, session: ImportedSession) -> Result<ImportOutcome, StoreError> {
+    pub fn import_session(&self, session: &ImportedSession) -> Result<ImportOutcome, StoreError> {
         let inner = self.inner();
         let (wait, now) = (inner.options().busy_timeout, inner.now());
-        inner.write(move |side| side.transaction(wait, |tx| import(tx, &session, now)))
+        inner.write(|side| {
+            let outcome = side.transaction(wait, |tx| import(tx, session, now))?;
+            if outcome == ImportOutcome::Imported {
+                side.wrote(&session.records);
+            }
+            Ok(outcome)
+        })
     }
 
     /// Whether [`Store::import_session`] would store a session of this id.

@@ -1,4 +1,4 @@
-//! What every clone of a store shares: the writer thread, the readers, who holds what.
+//! What every clone of a store shares: the writing side, the readers, who holds what.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use crate::db::{self, ReaderState};
 use crate::lease::{self, Claim, HolderLock};
-use crate::worker::{JobSender, Worker, WriteSide};
+use crate::worker::{Jobs, Worker, WriteSide};
 use crate::{Holder, OpenMode, StoreError, StoreOptions, StorePaths};
 
 /// Readers kept open.
@@ -95,7 +95,7 @@ impl Inner {
         &self.env
     }
 
-    /// The clock, for jobs of the writer thread.
+    /// The clock, for posted jobs.
     pub(crate) fn clock(&self) -> impl Fn() -> Timestamp + Send + use<> {
         let env = Arc::clone(&self.env);
         move || env.now()
@@ -159,25 +159,25 @@ impl Inner {
         locked(&self.held).clone()
     }
 
-    fn jobs(&self) -> Result<JobSender, StoreError> {
+    fn jobs(&self) -> Result<Jobs, StoreError> {
         self.ensure_writable()?;
         let mut worker = locked(&self.worker);
-        // A fault in one job ends the thread; the next job starts another.
+        // A fault in a posted job ends the thread; the next job starts another.
         if !worker.as_ref().is_some_and(Worker::is_alive) {
             *worker = Some(Worker::start(self.paths.db.clone(), self.options)?);
         }
-        worker.as_ref().and_then(Worker::sender).ok_or(StoreError::WriterGone)
+        worker.as_ref().map(Worker::jobs).ok_or(StoreError::WriterGone)
     }
 
-    /// Runs `job` on the writer thread.
-    pub(crate) fn write<T: Send + 'static>(
+    /// Runs `job` on the connection that writes.
+    pub(crate) fn write<T>(
         &self,
-        job: impl FnOnce(&mut WriteSide) -> Result<T, StoreError> + Send + 'static,
+        job: impl FnOnce(&mut WriteSide) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.jobs()?.run(job)?
+        self.jobs()?.run(job)
     }
 
-    /// Runs `job` on the writer thread before the store is closed, without waiting.
+    /// Has `job` run before the store is closed, without waiting.
     pub(crate) fn post(&self, job: impl FnOnce(&mut WriteSide) + Send + 'static) {
         if let Ok(jobs) = self.jobs() {
             jobs.post(job);

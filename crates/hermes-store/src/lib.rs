@@ -1,7 +1,7 @@
 //! The session store: rows, parts, generations, ledger, outbox, side files.
 //!
-//! One SQLite database (WAL, synced at every commit) with one writer thread and a small pool of
-//! readers, both started on first need. A session is written by the one process that holds its
+//! One SQLite database (WAL, synced at every commit) with one connection that writes and a small
+//! pool of readers, both opened on first need. A session is written by the one process that holds its
 //! lease; reading and exporting always work.
 //!
 //! Invariants:

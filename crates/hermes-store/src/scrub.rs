@@ -1,6 +1,6 @@
 //! Deleted text leaves the file, the search index and the log.
 //!
-//! A deletion marks the store as due. The writer thread then merges the index (its old segments
+//! A deletion marks the store as due. The writing side then merges the index (its old segments
 //! still hold the words of deleted rows), rewrites a small file as a whole (freed room inside pages
 //! may hold what stood there before), truncates the log, and notes the time in the receipts. It
 //! runs after the deletion, and once more when the store is closed if readers were in the way.
@@ -41,7 +41,7 @@ pub(crate) fn is_due(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Has it done on the writer thread, without waiting for it.
+/// Has it done by the writing side, without waiting for it.
 pub(crate) fn later(store: &Store) {
     let now = store.inner().clock();
     store.inner().post(move |side| {

@@ -9,7 +9,6 @@ use hermes_core::{Seq, SessionId, TurnNo};
 use crate::apply::Care;
 use crate::draft::{self, Draft, DraftHeader};
 use crate::engage::{self, Engaged, Outcome, Plan};
-use crate::search::index;
 use crate::spool::{self, Spool, SpoolError, SpoolHeader};
 use crate::store::Store;
 use crate::{
@@ -261,7 +260,7 @@ impl SessionWriter {
         })
     }
 
-    /// Runs one transaction on the writer thread and brings this writer up to date with it. The
+    /// Runs one transaction and brings this writer up to date with it. The
     /// batch comes back, for the side file.
     fn run(
         &mut self,
@@ -300,7 +299,7 @@ impl SessionWriter {
             };
             if outcome.is_ok() {
                 point::reach("append: committed");
-                side.wrote_text(index::text_bytes(&batch));
+                side.wrote(&batch);
             }
             Ok((outcome, batch))
         })?;

@@ -1,13 +1,17 @@
-//! The writer thread: it alone owns the connection that writes.
+//! The writing side: the one connection that writes, and the thread beside it.
 //!
-//! Started on first need, ended when the store is dropped. Callers wait for the answer to their
-//! job, so the queue is short by nature; its bound is a guard. Between jobs, when nobody waits, it
-//! takes new rows into the search index.
+//! One job at a time has the connection. Whoever waits for the answer to a job runs it on his own
+//! thread: handing it over and back costs about as much as the job. What nobody waits for is posted to
+//! the thread, which is started on first need and ended when the store is dropped; when nothing was
+//! written for a moment, it takes new rows into the search index.
+//!
+//! Invariant: jobs are done in the order in which they were given by one thread, posted or not.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -15,23 +19,21 @@ use crate::backup;
 use crate::db::{self, Doing as _};
 use crate::repair::with_suffix;
 use crate::search::index;
-use crate::{StoreError, StoreOptions, Unavailable, point};
+use crate::{Record, StoreError, StoreOptions, Unavailable, point};
 
-/// Jobs that may wait.
+/// Posted jobs that may wait; whoever posts more does it himself.
 const QUEUE: usize = 64;
 
-/// The thread is idle when no job came for this long.
+/// The index is brought up to date when nothing was written for this long.
 const IDLE: Duration = Duration::from_millis(100);
 /// So many rows, or so much text in them, are taken into the index even if it is never idle: a
 /// search reads them one by one until then.
-const MOST_BEHIND: u64 = 512;
+const MOST_BEHIND: usize = 512;
 const MOST_TEXT_BEHIND: usize = 1 << 20;
-/// Rows taken into the index in one transaction.
-const STEP: usize = 512;
 
 type Job = Box<dyn FnOnce(&mut WriteSide) + Send>;
 
-/// What the writer thread owns.
+/// What a job has.
 pub(crate) struct WriteSide {
     path: PathBuf,
     options: StoreOptions,
@@ -40,9 +42,8 @@ pub(crate) struct WriteSide {
     identity: Option<Identity>,
     /// What was open is saved already.
     rescued: bool,
-    /// Something may have been written since the index was brought up to date.
-    behind: bool,
-    /// Text written since then.
+    /// Rows written since the index was brought up to date, and the text in them.
+    rows_behind: usize,
     text_behind: usize,
 }
 
@@ -137,26 +138,22 @@ impl WriteSide {
         self.identity = None;
     }
 
-    /// Notes that so many bytes of text were written.
-    pub(crate) fn wrote_text(&mut self, bytes: usize) {
-        self.text_behind = self.text_behind.saturating_add(bytes);
+    /// Notes that these records were written.
+    pub(crate) fn wrote(&mut self, batch: &[Record]) {
+        let rows = batch.iter().filter(|record| matches!(record, Record::Row(_))).count();
+        self.rows_behind += rows;
+        self.text_behind = self.text_behind.saturating_add(index::text_bytes(batch));
     }
 
-    /// After a job: the index must not fall too far behind.
-    fn worked(&mut self) {
-        let Some(connection) = &self.connection else { return };
-        self.behind = true;
-        if self.text_behind >= MOST_TEXT_BEHIND
-            || index::behind(connection).is_ok_and(|rows| rows >= MOST_BEHIND)
-        {
-            self.catch_up_quietly();
-        }
+    /// Whether the index is so many times as far behind as it may be.
+    fn is_far_behind(&self, times: usize) -> bool {
+        self.rows_behind >= times * MOST_BEHIND || self.text_behind >= times * MOST_TEXT_BEHIND
     }
 
     /// Takes the new rows into the index if nobody else is writing; what stays is searched by itself
     /// and taken in later.
     fn catch_up_quietly(&mut self) {
-        self.behind = false;
+        self.rows_behind = 0;
         self.text_behind = 0;
         // A file that was taken away or replaced is for the next job to notice and to tell.
         let untouched =
@@ -175,7 +172,7 @@ impl WriteSide {
     /// Takes all new rows into the index. Not synced by itself: a loss of power takes documents and
     /// mark together, and the rows stay.
     pub(crate) fn catch_up(&mut self, wait: Duration) -> Result<(), StoreError> {
-        while !self.light_transaction(wait, |tx| index::catch_up(tx, STEP))? {}
+        while !self.light_transaction(wait, |tx| index::catch_up(tx))? {}
         Ok(())
     }
 
@@ -242,98 +239,178 @@ impl WriteSide {
     }
 }
 
-/// Does jobs until nobody can send any more.
-fn serve(queue: &Receiver<Job>, side: &mut WriteSide) {
-    loop {
-        let next = if side.behind {
-            queue.recv_timeout(IDLE)
-        } else {
-            queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        };
-        match next {
-            Ok(job) => {
-                job(side);
-                side.worked();
+/// The writing side, shared by its thread and those who wait for an answer.
+struct Shared {
+    side: Mutex<WriteSide>,
+    waiting: Mutex<Waiting>,
+    bell: Condvar,
+}
+
+/// What the thread is there for.
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    /// When something was last written; None if the index is up to date.
+    written: Option<Instant>,
+    /// The index is too far behind to wait for an idle moment.
+    hurry: bool,
+    closing: bool,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// The writing side, once the jobs before this moment are done.
+    fn side(&self) -> MutexGuard<'_, WriteSide> {
+        let mut side = match self.side.lock() {
+            Ok(side) => side,
+            Err(poisoned) => {
+                // A fault in one job: the next one starts with another connection.
+                self.side.clear_poison();
+                let mut side = poisoned.into_inner();
+                side.forget_connection();
+                side
             }
-            Err(RecvTimeoutError::Timeout) => side.catch_up_quietly(),
-            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        // The lock on the queue is not held while a job runs.
+        while let Some(job) = { locked(&self.waiting).jobs.pop_front() } {
+            job(&mut side);
         }
+        side
     }
-    if side.behind {
-        side.catch_up_quietly();
+
+    /// Does one job here and now.
+    fn run<T>(&self, job: impl FnOnce(&mut WriteSide) -> T) -> T {
+        let mut side = self.side();
+        if side.is_far_behind(2) {
+            // The thread did not get its turn.
+            side.catch_up_quietly();
+        }
+        let value = job(&mut side);
+        let hurry = side.is_far_behind(1);
+        let open = side.connection.is_some();
+        drop(side);
+        if open {
+            let mut waiting = locked(&self.waiting);
+            let asleep = waiting.written.replace(Instant::now()).is_none();
+            let hurried = hurry && !std::mem::replace(&mut waiting.hurry, hurry);
+            drop(waiting);
+            if asleep || hurried {
+                self.bell.notify_one();
+            }
+        }
+        value
+    }
+
+    /// The thread: jobs that nobody waits for, and the index.
+    fn serve(&self) {
+        let mut waiting = locked(&self.waiting);
+        loop {
+            if !waiting.jobs.is_empty() {
+                drop(waiting);
+                self.run(|_| ());
+                waiting = locked(&self.waiting);
+                continue;
+            }
+            let idle = waiting.written.map(|at| at.elapsed());
+            let closing = waiting.closing;
+            match idle {
+                Some(idle) if closing || waiting.hurry || idle >= IDLE => {
+                    waiting.written = None;
+                    waiting.hurry = false;
+                    drop(waiting);
+                    self.side().catch_up_quietly();
+                    waiting = locked(&self.waiting);
+                }
+                _ if closing => return,
+                Some(idle) => {
+                    let left = IDLE.saturating_sub(idle);
+                    waiting = match self.bell.wait_timeout(waiting, left) {
+                        Ok((waiting, _)) => waiting,
+                        Err(poisoned) => poisoned.into_inner().0,
+                    };
+                }
+                None => {
+                    waiting = self.bell.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
     }
 }
 
-/// The handle of the writer thread.
+/// The handle of the writing side and its thread.
 pub(crate) struct Worker {
-    jobs: Option<SyncSender<Job>>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Worker {
-    /// Starts the thread; the connection is opened by its first job.
+    /// Starts the thread; the connection is opened by the first job.
     pub(crate) fn start(path: PathBuf, options: StoreOptions) -> Result<Self, StoreError> {
-        let (jobs, queue) = mpsc::sync_channel::<Job>(QUEUE);
-        let mut side = WriteSide {
+        let side = WriteSide {
             path,
             options,
             connection: None,
             identity: None,
             rescued: false,
-            behind: false,
+            rows_behind: 0,
             text_behind: 0,
         };
+        let shared = Arc::new(Shared {
+            side: Mutex::new(side),
+            waiting: Mutex::default(),
+            bell: Condvar::new(),
+        });
+        let served = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || serve(&queue, &mut side))
+            .spawn(move || served.serve())
             .map_err(|_| StoreError::WriterGone)?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+        Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Whether the thread still takes jobs.
+    /// Whether the thread is there.
     pub(crate) fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// A sender for one job.
-    pub(crate) fn sender(&self) -> Option<JobSender> {
-        self.jobs.clone().map(JobSender)
+    /// Where jobs are given.
+    pub(crate) fn jobs(&self) -> Jobs {
+        Jobs(Arc::clone(&self.shared))
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        drop(self.jobs.take());
+        locked(&self.shared.waiting).closing = true;
+        self.shared.bell.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was already seen by the caller of its job.
+            // A panic of the thread was reported when it came.
             let _panic = thread.join();
         }
     }
 }
 
-/// Sends jobs to the writer thread.
-pub(crate) struct JobSender(SyncSender<Job>);
+/// Gives jobs to the writing side.
+pub(crate) struct Jobs(Arc<Shared>);
 
-impl JobSender {
-    /// Runs `job` on the writer thread and waits for its answer.
-    pub(crate) fn run<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut WriteSide) -> T + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (answer, wait) = mpsc::sync_channel(1);
-        let boxed: Job = Box::new(move |side| {
-            let value = job(side);
-            // Nobody listens any more if the caller is gone.
-            let _gone = answer.send(value);
-        });
-        self.0.send(boxed).map_err(|_| StoreError::WriterGone)?;
-        wait.recv().map_err(|_| StoreError::WriterGone)
+impl Jobs {
+    /// Runs `job` on this thread, after those that were posted before it.
+    pub(crate) fn run<T>(&self, job: impl FnOnce(&mut WriteSide) -> T) -> T {
+        self.0.run(job)
     }
 
-    /// Runs `job` on the writer thread some time before the store is closed.
+    /// Has `job` run some time before the store is closed.
     pub(crate) fn post(&self, job: impl FnOnce(&mut WriteSide) + Send + 'static) {
-        if self.0.send(Box::new(job)).is_err() {
-            tracing::warn!("the store's writer has stopped");
+        let mut waiting = locked(&self.0.waiting);
+        if waiting.jobs.len() >= QUEUE {
+            drop(waiting);
+            return self.0.run(job);
         }
+        waiting.jobs.push_back(Box::new(job));
+        drop(waiting);
+        self.0.bell.notify_one();
     }
 }

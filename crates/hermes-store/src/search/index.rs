@@ -19,6 +19,11 @@ use crate::{Record, StoreError, codes, point};
 
 const DOING: &str = "updating the search index";
 
+/// Rows taken into the index at once.
+const STEP: usize = 512;
+/// A batch of more rows than this is indexed in its own transaction, so that the tail stays short.
+const LARGE: usize = 256;
+
 /// The two indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Index {
@@ -141,12 +146,6 @@ fn set_mark(connection: &Connection, mark: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How many rows are not in the index yet, roughly.
-pub(crate) fn behind(connection: &Connection) -> Result<u64, StoreError> {
-    let rows = (rows::next_id(connection)? - 1 - mark(connection)?) / rows::ID_STEP;
-    Ok(u64::try_from(rows).unwrap_or(0))
-}
-
 /// Whether a row is not in the index yet.
 pub(crate) fn has_tail(connection: &Connection) -> Result<bool, StoreError> {
     let mark = mark(connection)?;
@@ -206,21 +205,30 @@ fn listed(
     found.collect::<Result<_, _>>().doing(DOING)
 }
 
-/// Takes the next rows of the tail into the index, `limit` at most; whether that was all.
-pub(crate) fn catch_up(connection: &Connection, limit: usize) -> Result<bool, StoreError> {
+/// Takes the next rows of the tail into the index; whether those were all.
+pub(crate) fn catch_up(connection: &Connection) -> Result<bool, StoreError> {
     let mut next = listed(
         connection,
         "SELECT id, session_no, seq FROM row WHERE id > ?1 ORDER BY id LIMIT ?2",
-        params![mark(connection)?, limit as i64],
+        params![mark(connection)?, STEP as i64],
     )?;
     let Some(last) = next.last().map(|document| document.id) else { return Ok(true) };
-    let whole = next.len() < limit;
+    let whole = next.len() < STEP;
     // In the order of the index: it ends a run at every document that goes back.
     next.sort_by_key(|document| key(document.session_no, document.seq));
     add_all(connection, connection, &next)?;
     point::reach("index: added");
     set_mark(connection, last)?;
     Ok(whole)
+}
+
+/// After a batch: a large one comes into the index with its commit.
+pub(crate) fn applied(connection: &Connection, batch: &[Record]) -> Result<(), StoreError> {
+    let rows = batch.iter().filter(|record| matches!(record, Record::Row(_))).count();
+    if rows > LARGE {
+        while !catch_up(connection)? {}
+    }
+    Ok(())
 }
 
 /// Reads rows from one connection and adds them to the index in another.

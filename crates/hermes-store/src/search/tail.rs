@@ -13,9 +13,9 @@ use crate::rows::SEQ_BITS;
 
 const DOING: &str = "searching what was said last";
 
-/// The newest rows that are looked at. More wait only where the index cannot be written: then it is
-/// to be made anew (`hermes sessions repair`).
-const MOST: usize = 2_000;
+/// The newest rows that are looked at. A process leaves a thousand at most; more wait only where the
+/// index cannot be written: then it is to be made anew (`hermes sessions repair`).
+const MOST: usize = 10_000;
 
 /// The tail of the documents in `range`; None if the index has them all, which is the usual case.
 pub(super) fn of(connection: &Connection, range: Range) -> Result<Option<Connection>, StoreError> {

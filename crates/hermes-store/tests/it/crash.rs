@@ -94,7 +94,7 @@ fn work(what: &str, folder: &Path) {
                         acknowledge(folder, &name);
                     }
                     _ => {
-                        store.import_session(imported(&name)).unwrap();
+                        store.import_session(&imported(&name)).unwrap();
                         acknowledge(folder, &name);
                     }
                 }

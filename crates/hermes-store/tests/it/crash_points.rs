@@ -89,7 +89,7 @@ fn work(what: &str, home: &Home) {
             "spool" => spool(home, &store, folder, &name),
             "delete" => delete(&store, folder, &name),
             "import" => {
-                store.import_session(imported(&name)).unwrap();
+                store.import_session(&imported(&name)).unwrap();
                 acknowledge(folder, &name);
             }
             _ => {
@@ -130,12 +130,12 @@ fn append(store: &Store, folder: &Path, name: &str) {
 /// So many rows that the index is brought up to date between two commits.
 fn many_rows(store: &Store, folder: &Path, name: &str) {
     let mut writer = create(store, name);
-    for part in 0..2 {
-        let rows = (part * 300..(part + 1) * 300)
+    for part in 0..4 {
+        let rows = (part * 200..(part + 1) * 200)
             .map(|at| Record::Row(row(Seq(at as u64 + 1), Role::User, &line(name, at))))
             .collect();
         let _where = writer.commit(rows).unwrap();
-        acknowledge(folder, &format!("{name} {}", part * 300 + 299));
+        acknowledge(folder, &format!("{name} {}", part * 200 + 199));
     }
     writer.release().unwrap();
 }
