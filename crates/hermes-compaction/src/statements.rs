@@ -57,6 +57,8 @@ pub struct Statement {
     pub cue: Cue,
     /// Rows whose statements it corrects.
     pub replaces: Vec<Seq>,
+    /// How likely it is to matter later, compared with the others.
+    pub worth: f64,
 }
 
 /// An exact value with the newest row that holds it.
@@ -338,6 +340,7 @@ impl<'a> Gathered<'a> {
                     text: cutting::one_line(candidate.text, LONGEST),
                     cue: candidate.cue,
                     replaces: replaces.remove(&index).unwrap_or_default(),
+                    worth: self.score(candidate),
                 }
             })
             .collect();

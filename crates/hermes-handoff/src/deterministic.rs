@@ -3,6 +3,7 @@
 //! It quotes and counts; it understands nothing. Invariant: every line is what a row holds, with
 //! the row's number, or a carried-over line of the capsule before, marked as such.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use hermes_compaction::Cue;
@@ -12,25 +13,45 @@ use hermes_compaction::work::{Work, work};
 use hermes_core::Row;
 
 use crate::capsule::Limits;
+use crate::names::Names;
 use crate::references;
 use crate::section::{Body, Section, words};
 use crate::source::{Source, Speaker};
 use crate::trigger;
 use crate::validate::quote;
 
-/// Tokens of statements and values to choose from the rows; a little more than fits.
-const STATEMENTS: u64 = 2_400;
-/// Characters of exact values in one line each.
-const VALUES_LINE: usize = 400;
+/// Tokens of statements and values to choose from; several times what fits, for what is chosen
+/// here goes by more than what a sentence says by itself.
+const STATEMENTS: u64 = 40_000;
+/// Tokens of what was done with tools.
+const WORK: u64 = 260;
+/// How much more a statement is worth about a thing that the talk comes back to.
+const NAMED: f64 = 2.0;
+/// When statements are given room, and when those are that say the same in one form.
+const STATEMENT: u32 = 4;
+const REPEATED: u32 = 6;
+/// Statements of one form that are not taken for repetition.
+const OF_ONE_FORM: usize = 4;
+/// How much less one that a later correction may be about.
+const CORRECTED: f64 = 0.3;
+/// Characters of exact values that stand by themselves.
+const VALUES: usize = 600;
 
 /// A line that may get in.
 struct Line {
     /// Lower comes first when room is given out.
     rank: u32,
+    /// Within a rank the greater comes first.
+    worth: f64,
     /// Its place in its section.
     place: usize,
     section: Section,
     text: String,
+}
+
+/// What can be said about a session without a model, within `limits`.
+pub fn extract(source: &Source, limits: Limits) -> Body {
+    body(source, None, limits)
 }
 
 /// Puts a body together.
@@ -39,10 +60,11 @@ pub(crate) fn body(source: &Source, previous: Option<&Body>, limits: Limits) -> 
     let mut asked = requests(&rows);
     asked.retain(|request| trigger::requested(&request.text).is_none());
     let chosen = choose(&rows, STATEMENTS);
+    let names = Names::of(&source.turns);
     let mut lines = Vec::new();
     goals(&asked, &mut lines);
     standing(source, &asked, &work(&rows), &mut lines);
-    statements(&chosen, &mut lines);
+    statements(&chosen, &names, &mut lines);
     next(&asked, &mut lines);
     carried(previous, &mut lines);
     fill(&lines, limits)
@@ -50,7 +72,7 @@ pub(crate) fn body(source: &Source, previous: Option<&Body>, limits: Limits) -> 
 
 fn push(lines: &mut Vec<Line>, rank: u32, section: Section, text: String) {
     let place = lines.len();
-    lines.push(Line { rank, place, section, text });
+    lines.push(Line { rank, worth: 0.0, place, section, text });
 }
 
 fn goals(asked: &[Request], lines: &mut Vec<Line>) {
@@ -97,7 +119,7 @@ fn standing(source: &Source, asked: &[Request], done: &Work, lines: &mut Vec<Lin
             push(lines, 8, Section::State, text);
         }
     }
-    for line in done.lines(700) {
+    for line in done.lines(WORK) {
         let pointer = ["- changed ", "- read ", "- skill ", "- project file "]
             .iter()
             .any(|start| line.starts_with(start));
@@ -107,26 +129,69 @@ fn standing(source: &Source, asked: &[Request], done: &Work, lines: &mut Vec<Lin
     }
 }
 
-fn statements(chosen: &Chosen, lines: &mut Vec<Line>) {
-    let (base, count) = (lines.len(), chosen.statements.len());
-    // The newest first when room is given out, the oldest first to read.
-    for (age, statement) in chosen.statements.iter().rev().enumerate() {
-        let (rank, section) = match statement.cue {
-            Cue::Correction | Cue::Rule | Cue::Decision => (3, Section::Decisions),
-            Cue::Open => (4, Section::Next),
-            Cue::Problem => (5, Section::State),
-            Cue::None => (6, Section::Pointers),
-        };
-        // What the model proposes binds less than what the person says.
-        let rank = rank + u32::from(statement.speaker != By::Person && rank > 3);
-        let place = base + count - age;
-        lines.push(Line { rank, place, section, text: said(statement) });
+fn statements(chosen: &Chosen, names: &Names, lines: &mut Vec<Line>) {
+    let base = lines.len();
+    let spoken_of: Vec<Vec<(u64, u64)>> = chosen
+        .statements
+        .iter()
+        .map(|statement| names.spoken_of(&statement.text, statement.speaker == By::Tool))
+        .collect();
+    let forms: Vec<u64> =
+        chosen.statements.iter().map(|statement| names.form(&statement.text)).collect();
+    let mut times: HashMap<u64, u32> = HashMap::new();
+    for form in &forms {
+        *times.entry(*form).or_default() += 1;
     }
+    for (at, statement) in chosen.statements.iter().enumerate() {
+        let comes_back = !spoken_of[at].is_empty();
+        // What a tool printed is data, unless it tells of a fault or the talk comes back to it.
+        if statement.speaker == By::Tool && statement.cue == Cue::None && !comes_back {
+            continue;
+        }
+        let section = match statement.cue {
+            Cue::Correction | Cue::Rule | Cue::Decision => Section::Decisions,
+            Cue::Open => Section::Next,
+            Cue::Problem => Section::State,
+            Cue::None => Section::Pointers,
+        };
+        let mut text = said(statement);
+        let mut worth = statement.worth * if comes_back { NAMED } else { 1.0 };
+        // What is said of a thing may no longer hold once a correction names it.
+        let correction =
+            chosen.statements.iter().zip(&spoken_of).skip(at + 1).find(|(later, of)| {
+                later.cue == Cue::Correction
+                    && later.row > statement.row
+                    && of.iter().any(|name| spoken_of[at].contains(name))
+            });
+        if let Some((later, _)) = correction.filter(|_| statement.speaker != By::Tool) {
+            let _ = write!(text, " (see the correction in [r{}])", later.row);
+            worth *= CORRECTED;
+        }
+        let again = times.get(&forms[at]).copied().unwrap_or(1);
+        let worth = worth / (words(&text) as f64 * f64::from(again)).sqrt();
+        lines.push(Line { rank: STATEMENT, worth, place: base + at, section, text });
+    }
+    // Of what is said in one form the best few stand for the rest.
+    let mut order: Vec<usize> = (base..lines.len()).collect();
+    order.sort_by(|a, b| lines[*b].worth.total_cmp(&lines[*a].worth));
+    let mut had: HashMap<u64, usize> = HashMap::new();
+    for index in order {
+        let count = had.entry(forms[lines[index].place - base]).or_default();
+        *count += 1;
+        if *count > OF_ONE_FORM {
+            lines[index].rank = REPEATED;
+        }
+    }
+    values(chosen, lines);
+}
+
+/// Further values. Without what they are values of they help little, so they get little room.
+fn values(chosen: &Chosen, lines: &mut Vec<Line>) {
     let mut line = String::new();
     for value in &chosen.values {
         let piece = format!("{} [r{}]", value.text, value.row);
-        if line.len() + piece.len() > VALUES_LINE {
-            push(lines, 7, Section::Pointers, std::mem::take(&mut line));
+        if line.len() + piece.len() > VALUES {
+            break;
         }
         line.push_str(if line.is_empty() { "- Values: " } else { "; " });
         line.push_str(&piece);
@@ -181,7 +246,10 @@ const CARRIED: &str = "- From the capsule before: ";
 /// Gives the room to the lines by rank, then puts them in order.
 fn fill(lines: &[Line], limits: Limits) -> Body {
     let mut order: Vec<usize> = (0..lines.len()).collect();
-    order.sort_by_key(|index| lines[*index].rank);
+    order.sort_by(|a, b| {
+        let (a, b) = (&lines[*a], &lines[*b]);
+        a.rank.cmp(&b.rank).then(b.worth.total_cmp(&a.worth))
+    });
     // The headings are part of both limits.
     let frame = Body::default().render();
     let mut left_chars = limits.chars.saturating_sub(frame.chars().count());

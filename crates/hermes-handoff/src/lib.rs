@@ -18,6 +18,7 @@ mod health;
 #[cfg(test)]
 mod interleavings;
 pub mod lane;
+mod names;
 pub mod nightly;
 mod offer;
 mod policy;
@@ -34,6 +35,7 @@ mod validate;
 pub mod writer;
 
 pub use build::{Build, Confidential, LEAST_MESSAGES, build};
+pub use deterministic::extract;
 pub use error::HandoffError;
 pub use handoffs::{Fix, Handoffs, Listed, Pending, Verified, WAITS_MILLIS};
 pub use health::{Health, NearMiss, check_writer};
