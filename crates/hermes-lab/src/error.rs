@@ -47,6 +47,40 @@ pub enum LabError {
     /// A made-up history does not fit together.
     #[error(transparent)]
     History(hermes_core::ViewError),
+    /// There is nothing to hand over, or it could not be made.
+    #[error("there is no capsule of session {session}: {why}")]
+    NoCapsule {
+        /// The session.
+        session: String,
+        /// Why.
+        why: String,
+    },
+    /// The product's own search refused a question.
+    #[error("the search for \"{query}\" failed: {why}")]
+    Search {
+        /// What was searched for.
+        query: String,
+        /// Why.
+        why: String,
+    },
+    /// A model was named and nothing says where it is.
+    #[error("there is no endpoint for the model {model}; hint: run `hermes setup`")]
+    NoModel {
+        /// The model.
+        model: String,
+    },
+    /// A model of the exam did not answer, or not as it was asked.
+    #[error("a model of the exam gave no usable answer: {why}")]
+    Model {
+        /// Why.
+        why: String,
+    },
+    /// Two reports do not answer the same questions.
+    #[error("the reports cannot be compared: {why}")]
+    Incomparable {
+        /// Why.
+        why: String,
+    },
     /// A receipt is none, or of a version that this program does not know.
     #[error("{}: {why}; hint: a receipt is the receipt.json that `hermes lab run` writes", path.display())]
     NotAReceipt {

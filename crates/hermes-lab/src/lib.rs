@@ -10,6 +10,7 @@ mod compaction;
 mod compare;
 mod context;
 mod error;
+pub mod exam;
 mod findings;
 mod guard;
 pub mod recall;

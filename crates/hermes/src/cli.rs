@@ -1,5 +1,6 @@
 //! Every flag and command, with its help. Parsing only; what is done with it is in `commands`.
 
+pub mod lab;
 pub mod plugged;
 pub mod stored;
 
@@ -586,24 +587,8 @@ pub enum Lab {
     /// Run an experiment in a profile and repository of its own and write its receipt.
     #[command(subcommand)]
     Run(Experiment),
-    /// Measure how much of a conversation can still be known after compaction.
-    Recall {
-        /// Seeds to run.
-        #[arg(long, default_value_t = 20)]
-        seeds: u64,
-        /// Messages of a conversation; several with commas.
-        #[arg(long, value_delimiter = ',', default_values_t = [200, 1000, 5000, 20000])]
-        messages: Vec<usize>,
-        /// Compactions of a conversation; several with commas.
-        #[arg(long, value_delimiter = ',', default_values_t = [1, 5, 20, 40])]
-        compactions: Vec<u32>,
-        /// Folder for recall.md, recall.json and recall.svg.
-        #[arg(long, value_name = "DIR", default_value = "hermes-lab")]
-        out: PathBuf,
-        /// Print the figures as JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    /// Measure how much of a conversation can still be known after compaction, or after a handoff.
+    Recall(lab::Recall),
     /// Compare two receipts; "published" stands for the published findings.
     Compare {
         /// The first receipt.

@@ -88,6 +88,8 @@ pub enum Teller {
 pub struct Fact {
     /// What it is.
     pub kind: FactKind,
+    /// The name of the thing it is about.
+    pub topic: String,
     /// Who states it.
     pub teller: Teller,
     /// Texts that must all be there for it to be known.
@@ -139,6 +141,7 @@ pub fn generate(seed: u64, messages: usize) -> Planted {
         }
         facts.push(Fact {
             kind,
+            topic: topic.clone(),
             teller: fact.teller,
             keys: fact.keys,
             outdated: fact.outdated,

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use hermes_compaction::recall::{Bounds, Query, recall};
 use hermes_core::{Row, Seq};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use generate::{Fact, FactKind, Planted, Teller, generate};
 pub use plot::svg;
@@ -50,7 +50,7 @@ impl RecallInput {
 }
 
 /// Hits of tries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// How many were hit.
     pub hits: u64,
@@ -59,7 +59,7 @@ pub struct Share {
 }
 
 impl Share {
-    fn count(&mut self, hit: bool) {
+    pub(crate) fn count(&mut self, hit: bool) {
         self.hits += u64::from(hit);
         self.of += 1;
     }
@@ -215,10 +215,11 @@ fn measure(score: &mut Score, planted: &Planted, held: &Held, searched: Option<&
 
 /// Whether the text states `old` on a line that neither says what holds now nor that it is
 /// outdated.
-fn asserts(text: &str, old: &str, new: &[String]) -> bool {
+pub(crate) fn asserts(text: &str, old: &str, new: &[String]) -> bool {
     text.lines().filter(|line| line.contains(old)).any(|line| {
         let corrected = new.iter().any(|key| line.contains(key.as_str()));
-        !corrected && !line.contains("OUTDATED") && !line.contains("Ruled out")
+        let marks = ["OUTDATED", "Ruled out", "see the correction in"];
+        !corrected && !marks.iter().any(|mark| line.contains(mark))
     })
 }
 

@@ -1,6 +1,8 @@
 //! `hermes lab`: experiments and their receipts. A finding that differs is a result: the exit code
 //! says only whether the experiment could be carried out.
 
+mod exam;
+
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -52,14 +54,16 @@ pub fn run(talk: Talk, command: Lab) -> anyhow::Result<Exit> {
             }
             out::note(format!("written: {}/compaction.json and compaction.md", folder.display()));
         }
-        Lab::Recall { seeds, messages, compactions, out: folder, json } => {
-            let input = RecallInput { seeds: 0..seeds, sizes: messages, compactions };
-            let report = run_recall(&input)?;
-            let page = report.to_markdown();
+        Lab::Recall(flags) if flags.capsule => return exam::run(talk, &flags),
+        Lab::Recall(flags) => {
+            let seeds = flags.first_seed..flags.first_seed + flags.seeds;
+            let sizes = given_or(flags.messages, &RecallInput::full().sizes);
+            let report = run_recall(&RecallInput { seeds, sizes, compactions: flags.compactions })?;
+            let (page, folder) = (report.to_markdown(), flags.out);
             write(&folder, "recall.json", &serde_json::to_string_pretty(&report)?)?;
             write(&folder, "recall.md", &page)?;
             write(&folder, "recall.svg", &svg(&report))?;
-            if json {
+            if flags.json {
                 out::json(&report)?;
             } else {
                 out::raw(page)?;
@@ -98,6 +102,11 @@ fn print(comparison: &Comparison) -> anyhow::Result<()> {
         rows.push(vec![name.clone(), a.clone(), b.clone()]);
     }
     out::table(&["what differs", "a", "b"], rows, "verdicts, facts and figures are the same")
+}
+
+/// What was asked for, or all of it.
+fn given_or<T: Clone>(given: Vec<T>, all: &[T]) -> Vec<T> {
+    if given.is_empty() { all.to_vec() } else { given }
 }
 
 /// Writes one file of an experiment.
