@@ -9,8 +9,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::source::Turn;
 
-/// How much more often than by chance the words of a name meet.
-const BEYOND_CHANCE: f64 = 2.0;
+/// How much more often than by chance in one sentence the words of a name stand side by side.
+const BEYOND_CHANCE: f64 = 1.5;
 
 /// Where a pair of words stands.
 #[derive(Default)]
@@ -112,8 +112,8 @@ fn hash(word: &str) -> u64 {
 }
 
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .flat_map(|line| line.split(['.', '!', '?', ';', ':', '=', ',', '(', ')', '"', '`']))
+    let ends = ['.', '!', '?', ';', ':', '=', ',', '(', ')', '"', '`', '\n'];
+    text.split(ends).filter(|sentence| sentence.contains(char::is_alphabetic))
 }
 
 /// Calls `found` with each plain word and the one right before it. Whatever holds a digit or a sign
