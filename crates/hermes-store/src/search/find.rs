@@ -9,10 +9,12 @@ use std::collections::HashMap;
 use rusqlite::{Connection, params};
 
 use super::index::Index;
+use super::matching::NEAR;
 use super::question::{Question, Term};
 use super::tail;
 use crate::StoreError;
 use crate::db::Doing as _;
+use crate::rows::SEQ_BITS;
 
 const DOING: &str = "searching";
 
@@ -22,6 +24,8 @@ const RARE: usize = 1500;
 const WINDOW: usize = 600;
 /// Documents in which common terms meet.
 const MEETING: usize = 1500;
+/// Documents in which two words stand side by side.
+const BESIDE: usize = 300;
 /// Counting a common term stops here.
 const COUNTED: usize = 20_000;
 
@@ -38,6 +42,9 @@ pub(super) struct Candidates {
     pub(super) documents: HashMap<i64, Mask>,
     /// The worth of each term, in the order of the question.
     pub(super) rarity: Vec<f64>,
+    /// What it is worth that words beside each other in the question are so in a document. Known
+    /// inside one session only, where the words of its subject are everywhere.
+    pub(super) beside: HashMap<i64, f64>,
 }
 
 /// Asks the indexes.
@@ -50,10 +57,18 @@ pub(super) fn candidates(
     let total = documents_ever(connection)?;
     let tail = tail::of(connection, range)?;
     let tail = tail.as_ref();
-    let mut found =
-        Candidates { documents: HashMap::new(), rarity: vec![0.0; question.terms.len()] };
+    let mut found = Candidates {
+        documents: HashMap::new(),
+        rarity: vec![0.0; question.terms.len()],
+        beside: HashMap::new(),
+    };
+    let inside_one = range.0 >> SEQ_BITS == range.1 >> SEQ_BITS;
     for index in indexes {
-        Asking { connection, tail, question, index: *index, range, total }.run(&mut found)?;
+        let asking = Asking { connection, tail, question, index: *index, range, total };
+        asking.run(&mut found)?;
+        if inside_one {
+            asking.side_by_side(&mut found)?;
+        }
     }
     Ok(found)
 }
@@ -163,6 +178,25 @@ impl Asking<'_> {
             for b in rarest.get(n + 1..).unwrap_or_default() {
                 let both = format!("{} AND {}", expression(a), expression(b));
                 add(&self.ask(&both, WINDOW)?, 1 << a.at | 1 << b.at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where words that are beside each other in the question are so too.
+    fn side_by_side(&self, found: &mut Candidates) -> Result<(), StoreError> {
+        let words = |term: &Term| -> Option<String> {
+            let plain = term.weight >= 1.0 && term.prefix.is_none() && term.wholes.is_empty();
+            let inner = term.expression.strip_prefix('"')?.strip_suffix('"')?;
+            (plain && !term.not).then(|| inner.to_owned())
+        };
+        for (at, pair) in self.question.terms.windows(2).enumerate() {
+            let [first, second] = pair else { continue };
+            let Some((first, second)) = words(first).zip(words(second)) else { continue };
+            let worth = found.rarity[at].min(found.rarity[at + 1]);
+            for document in self.ask(&format!("\"{first} {second}\""), BESIDE)? {
+                *found.documents.entry(document).or_insert(0) |= 1 << at | 1 << (at + 1);
+                *found.beside.entry(document).or_insert(0.0) += NEAR * worth;
             }
         }
         Ok(())

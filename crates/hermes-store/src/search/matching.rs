@@ -15,7 +15,7 @@ const ORDINARY_LENGTH: f64 = 60.0;
 /// Words of a thing counted for less than the thing as it was written.
 const LOOSE: f64 = 0.6;
 /// What two terms next to each other add, as a share of the rarer one.
-const NEAR: f64 = 0.5;
+pub(super) const NEAR: f64 = 0.5;
 /// What the question itself, word for word, adds.
 const LITERAL: f64 = 0.3;
 

@@ -195,7 +195,8 @@ fn first_pass(question: &Question, candidates: &Candidates) -> Vec<Coarse> {
         let after = documents.get(at + 1..).unwrap_or_default().iter().take_while(near);
         let around = before.chain(after).fold(0, |around, (_, mask)| around | mask);
         let score = worth(question, &candidates.rarity, *mask)
-            + NEIGHBOUR_SHARE * worth(question, &candidates.rarity, around & !mask);
+            + NEIGHBOUR_SHARE * worth(question, &candidates.rarity, around & !mask)
+            + candidates.beside.get(document).copied().unwrap_or(0.0);
         let session = sessions.entry(session_no).or_insert_with(|| Coarse {
             session_no,
             score: 0.0,

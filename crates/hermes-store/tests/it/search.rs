@@ -166,6 +166,24 @@ fn a_query_with_a_session_searches_inside_that_session() {
 }
 
 #[test]
+fn inside_a_session_full_of_its_words_a_name_of_two_words_is_found() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = store.create_session(init("long"), opening()).unwrap();
+    say(&mut writer, Role::User, "The harbour lantern gets X-1.");
+    for number in 0..120 {
+        let text = format!("The harbour was quiet on day {number}, and so was the old lantern.");
+        say(&mut writer, Role::Assistant, &text);
+    }
+    writer.release().unwrap();
+    let mut request = SearchRequest::new("harbour lantern");
+    request.session = Some(id("long"));
+    let answer = store.search(&request).unwrap();
+    let best = answer.results[0].messages.iter().find(|message| message.anchor).unwrap();
+    assert_eq!(best.content, "The harbour lantern gets X-1.");
+}
+
+#[test]
 fn roles_times_order_and_exclusions_are_kept_to() {
     let home = Home::new();
     let store = home.store();
