@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::report::{Arm, ExamReport, PUBLISHED};
 
 const BAR: f64 = 16.0;
-const GAP: f64 = 28.0;
+const GAP: f64 = 36.0;
 const LEFT: f64 = 60.0;
 const TOP: f64 = 76.0;
 const PLOT: f64 = 280.0;
@@ -121,6 +121,9 @@ pub fn svg(report: &ExamReport) -> String {
 /// A long id is shown by its end.
 fn short(group: &str) -> String {
     let count = group.chars().count();
+    if group.parse::<usize>().is_ok() {
+        return format!("{group} messages");
+    }
     if count <= 12 {
         return group.to_owned();
     }
