@@ -1,6 +1,6 @@
 """What the capsule of a long session costs without a model.
 
-A session of 800 messages, the writer switched off, `hermes handoff build` as a whole process: the
+A session of 800 messages of person and model in 1,600 rows, the writer switched off, `hermes handoff build` as a whole process: the
 session is read, put together by rule, stored with a full sync and written to its two files.
 """
 
@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 import bench  # noqa: E402  (the library stands beside, not in a package)
 
 MESSAGES = 800
+# Half of the seeded rows are calls of tools and their results, which are no messages of the dialogue.
+ROWS = 2 * MESSAGES
 LIMIT_MS = 100
 FALLBACK = 8
 
@@ -30,7 +32,7 @@ def measured(hermes: str, runs: int, folder: Path) -> list[bench.Sample]:
         encoding="utf-8",
     )
     bench.say(f"a session of {MESSAGES} messages ..")
-    seeded = program.run("internal", "seed-session", "--messages", str(MESSAGES), "--requests", "1")
+    seeded = program.run("internal", "seed-session", "--messages", str(ROWS), "--requests", "1")
     session = seeded.stdout.decode().split()[0]
     build = ["handoff", "build", "--session-id", session, "--json"]
     # The exit code says that no model wrote it.
