@@ -18,6 +18,7 @@ mod typed;
 
 use std::io::{self, IsTerminal as _};
 
+use hermes_agent::handoff::END_REASON;
 use hermes_agent::{Cancel, Conversation, Services, UserInput};
 use hermes_context::Workspace;
 use hermes_core::{SessionId, TurnOutcome};
@@ -366,6 +367,9 @@ impl Repl<'_> {
         let mut conversation = Conversation::resume(&services, info, options)?;
         conversation.release()?;
         self.farewell();
+        if info.end_reason.as_deref() == Some(END_REASON) {
+            out::note(format!("session {} ended with a handoff and is taken up again", info.id));
+        }
         self.tell_left("resume");
         let old = self.conversation.id().clone();
         self.services = services;

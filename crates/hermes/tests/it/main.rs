@@ -1,6 +1,7 @@
 //! End-to-end tests: the built binary in a temporary home against the rehearsal provider.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod at_once;
 mod cases;
 mod config;
 mod context;
