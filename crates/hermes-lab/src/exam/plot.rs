@@ -25,7 +25,7 @@ pub fn svg(report: &ExamReport) -> String {
         }
     }
     let group_width = BAR * ARMS.len() as f64 + GAP;
-    let width = (LEFT + group_width * groups.len() as f64 + 40.0).max(720.0);
+    let width = (LEFT + group_width * groups.len() as f64 + 190.0).max(720.0);
     let height = TOP + PLOT + 80.0;
     let y = |percent: f64| TOP + PLOT * (1.0 - percent / 100.0);
     let mut out = format!(

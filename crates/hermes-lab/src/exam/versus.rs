@@ -136,7 +136,10 @@ impl Versus {
             .map(|(arm, duel)| {
                 let mut row = vec![arm.as_str().to_owned()];
                 row.extend([duel.won, duel.lost, duel.both, duel.neither].map(|n| n.to_string()));
-                row.push(format!("{:.2}", duel.by_chance));
+                row.push(match duel.by_chance {
+                    rare if rare < 0.01 => "< 0.01".to_owned(),
+                    chance => format!("{chance:.2}"),
+                });
                 row
             })
             .collect()

@@ -17,7 +17,7 @@ names the thing asked about. Made-up conversations ask in other words than the s
 
 Questions about your own sessions (--sessions) are sentences of the session with a gap where an \
 exact value or the telling word of a decision stood; one for each twentieth of the session, chosen \
-by a digest of its text, whatever the capsule holds. Their wording is the session's own, which is \
+by a digest of its text, whatever the capsule holds; a session that says little has fewer. Their wording is the session's own, which is \
 kinder to a search than a person's question. Your store is only read; the report holds hits and no \
 texts unless --texts is given.
 

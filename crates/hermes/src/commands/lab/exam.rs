@@ -118,20 +118,21 @@ fn resolved(app: &App, store: &Store, references: &[String]) -> anyhow::Result<V
 
 fn compare(a: &str, b: &str) -> anyhow::Result<Versus> {
     let (one, other) = (read(a)?, read(b)?);
-    Ok(versus((a, &one.0, one.1), (b, &other.0, other.1))?)
+    Ok(versus((one.0, &one.1, one.2), (other.0, &other.1, other.2))?)
 }
 
-/// A report and the policy that is meant: the one behind the colon, else the first.
-fn read(reference: &str) -> anyhow::Result<(ExamReport, CapsulePolicy)> {
+/// A report with its path and the policy that is meant: the one behind the colon, else the first.
+fn read(reference: &str) -> anyhow::Result<(&str, ExamReport, CapsulePolicy)> {
     let named = reference
         .rsplit_once(':')
         .and_then(|(path, word)| Some((path, CapsulePolicy::of_word(word)?)));
-    let path = Path::new(named.map_or(reference, |(path, _)| path));
+    let name = named.map_or(reference, |(path, _)| path);
+    let path = Path::new(name);
     let file = if path.is_dir() { path.join("exam.json") } else { path.to_owned() };
     let report = ExamReport::read(&file)?;
     let first = report.policies().first().copied();
     let policy = named.map(|(_, policy)| policy).or(first);
-    Ok((report, policy.unwrap_or(CapsulePolicy::Deterministic)))
+    Ok((name, report, policy.unwrap_or(CapsulePolicy::Deterministic)))
 }
 
 fn print(report: &ExamReport) -> anyhow::Result<()> {
