@@ -193,9 +193,10 @@ impl Page<'_> {
                 let text = self.clean(cut(text));
                 let open = if text.lines().count() <= 12 { " open" } else { "" };
                 let lines = text.lines().count();
+                let noun = if lines == 1 { "line" } else { "lines" };
                 writeln!(
                     out,
-                    "<details{open}><summary>{lines} lines</summary><pre>{}</pre></details>",
+                    "<details{open}><summary>{lines} {noun}</summary><pre>{}</pre></details>",
                     escaped(&text)
                 )
             }
@@ -323,7 +324,7 @@ section { margin: 0 0 1rem; padding: .75rem 1rem; border: 1px solid var(--line);
 section.user { border-left: 4px solid var(--accent); }
 section.tool { background: var(--soft); font-size: .9rem; }
 h2 { font-size: .9rem; margin: 0 0 .5rem; }
-time { font-weight: 400; opacity: .6; margin-left: .5rem; }
+time { font-weight: 400; opacity: .6; margin-left: .5rem; white-space: nowrap; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; }
 .call { font-size: .9rem; margin-top: .5rem; overflow-wrap: anywhere; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0 0; font-size: .85rem; }

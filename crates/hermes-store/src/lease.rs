@@ -182,8 +182,9 @@ pub(crate) fn check_free(
     Ok(lease.epoch)
 }
 
-/// A live process other than this one that has the store open for holding sessions.
-pub(crate) fn other_process(folder: &Path) -> Option<String> {
+/// A live process other than this one that holds, or held, a session of the store with this folder
+/// of drafts: `process`, its number and machine.
+pub fn other_process(folder: &Path) -> Option<String> {
     let own = format!("{:x}-", std::process::id());
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
         let name = entry.file_name();

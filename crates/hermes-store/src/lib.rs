@@ -58,6 +58,7 @@ pub use error::{StoreError, Unavailable};
 pub use files::SessionFiles;
 pub use find::{Carrier, Frame, GenerationHit, RowHit, RowHits, TextHit};
 pub use import::{FactValue, ImportOutcome, ImportedSession};
+pub use lease::other_process;
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
 pub use repair::{RepairReport, repair};
 pub use search::{

@@ -49,7 +49,7 @@ pub const TABLE: &[(Exit, u8, &str)] = &[
         "a proof failed: a request does not verify, or a claim of `tour` does not hold",
     ),
     (Exit::NotFound, 6, "the session, request or key that was named does not exist"),
-    (Exit::Held, 7, "another process holds the session"),
+    (Exit::Held, 7, "another process holds the session, or runs in the profile"),
     (Exit::Fallback, 8, "a capsule was made without the model that should have written it"),
     (Exit::Interrupted, 130, "the turn was stopped by Ctrl-C; what was said is kept"),
     (

@@ -152,6 +152,40 @@ fn the_columns_that_other_programs_read_have_their_names_types_and_order() {
 }
 
 #[test]
+fn summaries_stand_where_people_see_them_however_often_a_session_is_compacted() {
+    let home = Home::new();
+    let store = home.store();
+    let mut other = create(&store, "other");
+    let mut writer = create(&store, "a");
+    let mut said = Vec::new();
+    for n in 0..12 {
+        said.push(say(&mut writer, Role::User, &format!("line {n}")));
+        // Others write in between, so that ids of a session are not neighbours.
+        say(&mut other, Role::User, "noise");
+    }
+    for (n, last) in [(1_u32, 2), (2, 5), (3, 8)] {
+        let seq = writer.next_seq();
+        let mut summary = row(seq, Role::User, &format!("summary {n}"));
+        summary.standing = Standing::ByOp;
+        let cover = Op::Cover { from: said[0], to: said[last], by: seq };
+        let records = vec![Record::Row(summary), generation(n, Cause::Compaction, vec![cover])];
+        let _c = writer.commit(records).unwrap();
+        let raw = home.raw();
+        let mut statement = raw
+            .prepare(
+                "SELECT content FROM messages WHERE session_id = 'a' AND active = 1 ORDER BY id",
+            )
+            .unwrap();
+        let shown: Vec<String> =
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        let mut wanted = vec![format!("summary {n}")];
+        wanted.extend((last + 1..12).map(|n| format!("line {n}")));
+        assert_eq!(shown, wanted);
+        assert_sound(&store);
+    }
+}
+
+#[test]
 fn the_view_finds_a_session_by_index_and_not_by_reading_everything() {
     let home = Home::new();
     let store = home.store();

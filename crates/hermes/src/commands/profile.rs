@@ -36,6 +36,7 @@ pub fn run(app: &App, command: Profile) -> anyhow::Result<Exit> {
             Ok(Exit::Ok)
         }
         Profile::Rename { name, to } => {
+            free(app, &name)?;
             let home = app.home.rename_profile(&name, &to)?;
             out::line(format!("{name} is now {to} ({})", home.root().display()))?;
             Ok(Exit::Ok)
@@ -70,8 +71,22 @@ fn list(app: &App, json: bool) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// Whoever runs in a profile would go on writing where nobody looks.
+fn free(app: &App, name: &str) -> anyhow::Result<()> {
+    let drafts = app.home.existing_profile(name)?.drafts_dir();
+    match hermes_store::other_process(&drafts) {
+        Some(who) => Err(Failure::new(
+            Exit::Held,
+            format!("profile {name} is in use by {who}; hint: end that process first"),
+        )
+        .into()),
+        None => Ok(()),
+    }
+}
+
 fn delete(app: &App, name: &str, yes: bool) -> anyhow::Result<Exit> {
     let home = app.home.existing_profile(name)?;
+    free(app, name)?;
     if !yes {
         if !io::stdin().is_terminal() {
             let text = "deleting a profile needs a yes, and there is no terminal to ask on; hint: \

@@ -121,6 +121,17 @@ fn profiles_have_stores_of_their_own() {
     let listed = rig.ok(["sessions", "list"]);
     assert!(listed.contains(theirs) && !listed.contains(&own));
     assert!(rig.ok(["-p", "default", "sessions", "list"]).contains(&own));
+    // As a process that runs there holds it.
+    let lock = rig.home().join("profiles/work/drafts/holder-0-0-0.lock");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    let held = fs::File::create(&lock).unwrap();
+    held.try_lock().unwrap();
+    for command in [["rename", "work", "job"].as_slice(), &["delete", "work", "--yes"]] {
+        let refused = rig.run(["profile"].iter().chain(command));
+        assert_eq!(refused.code, 7, "{}", refused.stderr);
+        assert!(refused.stderr.contains("in use by process"), "{}", refused.stderr);
+    }
+    drop(held);
     rig.ok(["profile", "rename", "work", "job"]);
     assert!(rig.ok(["profile", "list"]).contains("* job"));
     assert_eq!(rig.run(["profile", "delete", "job"]).code, 2, "nobody can be asked");
