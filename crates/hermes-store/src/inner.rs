@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::db::{self, ReaderState};
 use crate::lease::{self, Claim, HolderLock};
 use crate::worker::{Jobs, Worker, WriteSide};
-use crate::{Holder, OpenMode, StoreError, StoreOptions, StorePaths};
+use crate::{EventNo, Holder, OpenMode, StoreError, StoreOptions, StorePaths};
 
 /// Readers kept open.
 const READERS: usize = 4;
@@ -134,6 +134,20 @@ impl Inner {
             ttl_millis: i64::try_from(self.options.lease_ttl.as_millis()).unwrap_or(i64::MAX),
             locks: self.paths.drafts_dir.clone(),
             held_here: false,
+        }
+    }
+
+    /// Events were claimed for delivery.
+    pub(crate) fn claimed(&self, events: impl IntoIterator<Item = EventNo>) {
+        if let Some(lock) = locked(&self.lock).as_mut() {
+            lock.claims.extend(events);
+        }
+    }
+
+    /// An event is delivered, or was given back.
+    pub(crate) fn unclaimed(&self, event: EventNo) {
+        if let Some(lock) = locked(&self.lock).as_mut() {
+            lock.claims.remove(&event);
         }
     }
 

@@ -1,10 +1,11 @@
-//! Leases: one process at a time writes to a session.
+//! Leases: one process at a time writes to a session, or delivers an event.
 //!
 //! A lease has an epoch that goes up with every change of hands; each commit checks it, so a
 //! holder that was replaced can store nothing more. Whether a holder lives is seen by a lock on
 //! its lock file, which the system gives back however the process ends. Where no such file can be
 //! seen (another machine, a cleaned folder) the lease's expiry decides.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,14 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::db::Doing as _;
 use crate::files;
-use crate::{Holder, StoreError};
+use crate::{EventNo, Holder, StoreError};
 
 /// The lock file of a live holder, held for as long as this value lives.
 pub(crate) struct HolderLock {
     path: PathBuf,
+    /// Events claimed and not delivered: with one left the file stays, unlocked, and proves that
+    /// its holder has ended.
+    pub(crate) claims: BTreeSet<EventNo>,
     _locked: File,
 }
 
@@ -42,13 +46,15 @@ impl HolderLock {
         }
         writeln!(file, "{} {}", holder.pid, holder.host).map_err(files::io_at(&fresh))?;
         std::fs::rename(&fresh, &path).map_err(files::io_at(&path))?;
-        Ok(Self { path, _locked: file })
+        Ok(Self { path, claims: BTreeSet::new(), _locked: file })
     }
 }
 
 impl Drop for HolderLock {
     fn drop(&mut self) {
-        if let Err(error) = files::remove(&self.path) {
+        if self.claims.is_empty()
+            && let Err(error) = files::remove(&self.path)
+        {
             tracing::debug!(%error, "the holder's lock file stays");
         }
     }
@@ -75,8 +81,8 @@ fn life(folder: &Path, token: &str) -> Life {
     }
 }
 
-/// Removes the lock files of dead holders that hold no session any more. Until then the file is
-/// what proves that its holder is dead.
+/// Removes the lock files of dead holders that hold no session and no event any more. Until then
+/// the file is what proves that its holder is dead.
 pub(crate) fn sweep(connection: &Connection, folder: &Path) -> Result<(), StoreError> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -84,7 +90,10 @@ pub(crate) fn sweep(connection: &Connection, folder: &Path) -> Result<(), StoreE
         let token = name.to_str().and_then(|name| name.strip_prefix("holder-"));
         let Some(token) = token.and_then(|rest| rest.strip_suffix(".lock")) else { continue };
         let holds = connection
-            .prepare_cached("SELECT 1 FROM lease WHERE token = ?1")
+            .prepare_cached(
+                "SELECT 1 FROM lease WHERE token = ?1
+                 UNION ALL SELECT 1 FROM outbox WHERE delivered_at IS NULL AND lease_token = ?1",
+            )
             .and_then(|mut statement| statement.exists([token]))
             .doing("looking for leases of a dead process")?;
         if !holds
@@ -123,6 +132,17 @@ pub(crate) struct Claim {
     pub(crate) locks: PathBuf,
     /// This store has a live writer of the session.
     pub(crate) held_here: bool,
+}
+
+impl Claim {
+    /// Whether what was taken under a token, for a time that ends at `expires`, is still taken.
+    pub(crate) fn is_good(&self, token: &str, expires: Timestamp) -> bool {
+        match life(&self.locks, token) {
+            Life::Alive => true,
+            Life::Dead => false,
+            Life::Unknown => expires > self.now,
+        }
+    }
 }
 
 struct Stored {
@@ -170,11 +190,7 @@ pub(crate) fn check_free(
     let good = if by.token == claim.me.token {
         claim.held_here
     } else {
-        match life(&claim.locks, &by.token) {
-            Life::Alive => true,
-            Life::Dead => false,
-            Life::Unknown => lease.expires > claim.now,
-        }
+        claim.is_good(&by.token, lease.expires)
     };
     if good {
         return Err(StoreError::Held { session: session.clone(), by, since: lease.since });

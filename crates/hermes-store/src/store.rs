@@ -485,8 +485,10 @@ impl Store {
         }
     }
 
-    /// Claims events that wait for delivery, of one session or of all, the oldest first. A claim
-    /// runs out, so that an event whose deliverer died is delivered again.
+    /// Claims events that wait for delivery, the oldest first: of one session, or of all that no
+    /// other process holds. A claim ends with its process (at once where its lock file can be seen,
+    /// else after two minutes), so that an event whose deliverer died is delivered again. An event
+    /// whose delivery was begun eight times is dropped with a log line.
     pub fn claim_events(
         &self,
         session: Option<&SessionId>,
@@ -498,6 +500,11 @@ impl Store {
     /// Marks a claimed event delivered: every callback returned, raised or timed out.
     pub fn event_delivered(&self, no: EventNo) -> Result<(), StoreError> {
         outbox::delivered(self, no)
+    }
+
+    /// Gives the claim on an event back, which makes its next delivery a repeated one.
+    pub fn release_event(&self, no: EventNo) -> Result<(), StoreError> {
+        outbox::release(self, no)
     }
 
     /// How many events wait for delivery. Cheap: asked before every turn.
