@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .server import Server
 
 
+# Bound here, before any plugin can put something else in its place.
+_clock = time.perf_counter
+
+
 class Fan:
     """An event on its way through its callbacks."""
 
@@ -30,13 +34,17 @@ class Fan:
         self._ids: list[int] = params.get("ids") or []
         self._raw = server.mirror.resolve(params.get("payload") or {})
         self._payload: dict[str, Any] = {}
+        self._broken: Exception | None = None
         self._call = params.get("call") or {}
         self._position = 0
         self._lock = threading.Lock()
 
     def start(self) -> None:
         """Runs the callbacks from the first one on."""
-        self._payload = hydrate(self._hook, self._raw)
+        try:
+            self._payload = hydrate(self._hook, self._raw)
+        except Exception as error:
+            self._broken = error
         self._run(0)
 
     def skip(self, index: int) -> None:
@@ -58,20 +66,29 @@ class Fan:
                 if index < len(self._ids):
                     runtime.tell("late", {"entry": self._ids[index]})
                 return
-            result["call"] = self.number
-            result["index"] = index
-            try:
-                self._server.peer.notify("result", result)
-            except Closed:
+            if not self._told(index, result):
                 return
             index += 1
         self._server.fans.pop(self.number, None)
 
+    def _told(self, index: int, result: dict[str, Any]) -> bool:
+        """Sends a result; as an error if it cannot be sent as it is."""
+        place = {"call": self.number, "index": index}
+        try:
+            self._server.peer.notify("result", {**result, **place})
+        except Closed:
+            return False
+        except Exception as error:
+            return self._told(index, {"error": faults.describe(error)})
+        return True
+
     def _one(self, index: int) -> dict[str, Any]:
-        began = time.perf_counter()
+        began = _clock()
         result: dict[str, Any] = {}
         token = None
         try:
+            if self._broken is not None:
+                raise self._broken
             entry = self._server.callables.get(self._refs[index])
             call = origin.Call(self._call, entry.plugin)
             token = origin.enter(call)
@@ -83,13 +100,13 @@ class Fan:
                 value = finish(entry.call(**kwargs))
             if value is not None:
                 result["value"] = value
+            changed = mutations(self._payload)
+            if changed:
+                result["mutations"] = changed
         except BaseException as error:  # SystemExit and KeyboardInterrupt of a plugin included
             result["error"] = faults.describe(error)
         finally:
             if token is not None:
                 origin.leave(token)
-        changed = mutations(self._payload)
-        if changed:
-            result["mutations"] = changed
-        result["ms"] = (time.perf_counter() - began) * 1000.0
+        result["ms"] = (_clock() - began) * 1000.0
         return result

@@ -6,6 +6,7 @@ callables and modules.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -153,7 +154,8 @@ def load(server: Server, params: dict[str, Any]) -> dict[str, Any]:
         )
         plugin.abandoned = True
         if not isinstance(error, (NoRegister, ImportError)):
-            traceback.print_exc()
+            with contextlib.suppress(Exception):
+                traceback.print_exc()
         server.callables.forget(plugin.key)
     finally:
         origin.leave(token)

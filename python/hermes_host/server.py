@@ -6,10 +6,13 @@ else may run at the same time as anything else.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +24,13 @@ from .loop import finish
 from .mirror import Mirror
 from .wire import Closed, Peer
 from .workers import Workers
+
+_END_SECONDS = 2.0
+"""How long the end may take; the runtime ends the process by force after three seconds."""
+
+# Bound here, before any plugin can put something else in their place.
+_exit = os._exit
+_clock = time.perf_counter
 
 
 class Server:
@@ -46,10 +56,22 @@ class Server:
 
     def serve(self) -> int:
         """Reads until the runtime closes its end or asks for the end."""
+        code = 1
+        try:
+            self._read()
+            code = 0
+        except BaseException:  # whatever a plugin did to this thread or to its pipe
+            with contextlib.suppress(Exception):
+                traceback.print_exc()
+        finally:
+            self._end(code)
+        return code
+
+    def _read(self) -> None:
         while True:
             message = self.peer.receive()
             if message is None:
-                break
+                return
             method = message.get("method")
             if method is None:
                 self.peer.settle(message)
@@ -71,17 +93,30 @@ class Server:
             elif method == "cancel":
                 loop.cancel(params["call"])
             elif method == "shutdown":
-                break
+                return
             elif "id" in message:
                 self.workers.submit(lambda m=message, p=params: self._serve(m, p))  # type: ignore[misc]
             else:
                 self.workers.submit(lambda m=method, p=params: runtime.notified(m, p))  # type: ignore[misc]
+
+    def _end(self, code: int) -> None:
         self.peer.abandon()
+        # What plugins asked for at the end (`atexit`) runs, and holds nobody up for long; their
+        # threads, daemon or not, must not keep the process.
+        last = threading.Thread(target=self._last, name="hermes-end", daemon=True)
+        with contextlib.suppress(RuntimeError):
+            last.start()
+            last.join(_END_SECONDS)
+        _exit(code)
+
+    @staticmethod
+    def _last() -> None:
         runtime.stop()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # Threads of plugins must not keep the process; daemon or not.
-        os._exit(0)
+        with contextlib.suppress(BaseException):
+            atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
 
     def _serve(self, message: dict[str, Any], params: dict[str, Any]) -> None:
         number = params["number"] = message["id"]
@@ -129,7 +164,7 @@ class Server:
         number = params["number"]
         call = origin.Call({**(params.get("call") or {}), "call": number}, entry.plugin)
         token = origin.enter(call)
-        began = time.perf_counter()
+        began = _clock()
         try:
             kwargs = entry.shape(len(args)).pick(payload) if payload else {}
             if params.get("chain"):
@@ -146,7 +181,7 @@ class Server:
             origin.leave(token)
             loop.done(number)
         changed = mutations(payload)
-        answer: dict[str, Any] = {"value": value, "ms": (time.perf_counter() - began) * 1000.0}
+        answer: dict[str, Any] = {"value": value, "ms": (_clock() - began) * 1000.0}
         if changed:
             answer["mutations"] = changed
         return answer

@@ -8,6 +8,7 @@ where 2 goes. A plugin that prints, in Python or in C, writes to the log.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 _HIGH = 700
@@ -27,6 +28,8 @@ def _move(descriptor: int) -> int:
 
 def take_over() -> tuple[int, int]:
     """Moves the protocol's pipes away and returns their new numbers, reading one first."""
+    # The thread that reads is the main one: nothing interrupts it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     reader, writer = _move(0), _move(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)

@@ -23,6 +23,19 @@ class Closed(Exception):
     """The runtime is gone."""
 
 
+MOST_SENT = 64 * 1024 * 1024
+"""The longest message sent, in bytes; at four times as much the runtime would end the connection."""
+
+# Bound here, before any plugin can put something else in their place.
+_write = os.write
+_dumps = json.dumps
+_loads = json.loads
+
+
+class TooLarge(ValueError):
+    """A message is longer than may be sent."""
+
+
 def _default(value: Any) -> Any:
     import datetime
     import enum
@@ -33,7 +46,7 @@ def _default(value: Any) -> Any:
     if isinstance(value, pathlib.PurePath):
         return str(value)
     if isinstance(value, (set, frozenset)):
-        return sorted(value, key=repr)
+        return sorted(value, key=_shown)
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray)):
@@ -46,33 +59,58 @@ def _default(value: Any) -> Any:
         return {key: value[key] for key in list(value.keys())}
     if hasattr(value, "__dict__") and not callable(value):
         return {k: v for k, v in vars(value).items() if not k.startswith("_")}
-    return repr(value)
+    return _shown(value)
+
+
+def _shown(value: Any) -> str:
+    """`repr`, whatever the object does in it."""
+    try:
+        return repr(value)[:1000]
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """A copy without what JSON cannot hold: NaN, keys that are no text, cycles."""
+    """A copy without what JSON cannot hold: NaN, keys that are no text, cycles, what is too deep,
+    and objects that raise when they are looked at."""
     if depth > 64:
-        return repr(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (str, int, float, bool)):
+        return _shown(value)
+    if value is None or isinstance(value, (str, bool)):
         return value
+    if isinstance(value, int):
+        # Python refuses to write out longer ones.
+        return value if value.bit_length() < 8192 else f"<int of {value.bit_length()} bits>"
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+        return {_key(key): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item, depth + 1) for item in value]
-    return _plain(_default(value), depth + 1)
+    try:
+        return _plain(_default(value), depth + 1)
+    except Exception:
+        return _shown(value)
+
+
+def _key(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return _shown(value)
 
 
 def encode(value: Any) -> bytes:
     """JSON as bytes that every strict reader takes: valid UTF-8, no NaN, keys that are text."""
     try:
-        text = json.dumps(
+        text = _dumps(
             value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default
         )
-    except (ValueError, TypeError, RecursionError):
-        text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace")
+    except Exception:  # an object of a plugin may raise anything when it is looked at
+        text = _dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+    body = text.encode("utf-8", "replace")
+    if len(body) > MOST_SENT:
+        raise TooLarge(f"{len(body)} bytes are more than a message may have ({MOST_SENT})")
+    return body
 
 
 class Peer:
@@ -92,7 +130,7 @@ class Peer:
         with self._lock:
             while frame:
                 try:
-                    written = os.write(self._out, frame)
+                    written = _write(self._out, frame)
                 except OSError as error:
                     self.closed = True
                     raise Closed(str(error)) from error
@@ -116,7 +154,7 @@ class Peer:
         body = self._in.read(length)
         if body is None or len(body) < length:
             return None
-        message: dict[str, Any] = json.loads(body)
+        message: dict[str, Any] = _loads(body)
         return message
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
@@ -124,8 +162,13 @@ class Peer:
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def answer(self, number: Any, result: Any) -> None:
-        """Answers a request."""
-        self._send({"jsonrpc": "2.0", "id": number, "result": result})
+        """Answers a request; with an error if the result cannot be sent."""
+        try:
+            self._send({"jsonrpc": "2.0", "id": number, "result": result})
+        except Closed:
+            raise
+        except Exception as error:
+            self.fail(number, error)
 
     def fail(self, number: Any, error: BaseException) -> None:
         """Answers a request with an error."""

@@ -33,8 +33,9 @@ class Calls(unittest.TestCase):
         )
         with Runtime(code) as runtime:
             reference = {"history": {"$list": "k"}}
-            first = [{"key": "k", "keep": 0, "add": [{"role": "user"}]}]
-            more = [{"key": "k", "keep": 1, "add": [{"role": "assistant"}]}]
+            new = [{"role": "user"}, {"role": "assistant"}]
+            first = [{"from": 0, "new": new}, {"key": "k", "keep": 0, "rows": [0]}]
+            more = [{"key": "k", "keep": 1, "rows": [1]}, {"forget": [0]}]
             values = [r["value"] for r in runtime.fan("pre_llm_call", reference, mirror=first)]
             self.assertEqual(values, [1, 1])
             values = [r["value"] for r in runtime.fan("pre_llm_call", reference, mirror=more)]
@@ -74,6 +75,25 @@ class Calls(unittest.TestCase):
             value = runtime.fan("pre_llm_call", {})[0]["value"]
             wanted = {"nan": None, "set": [1, 2], "3": "key", "e": "a", "p": "/x", "bad": "?"}
             self.assertEqual(value, {**wanted, "b": "x", "t": [1, 2], "d": "2026-01-02"})
+
+    def test_what_cannot_be_looked_at_sent_or_timed_is_an_answer_all_the_same(self) -> None:
+        code = (
+            "import json, time\n"
+            "class Evil:\n"
+            "    def __repr__(self): raise RuntimeError\n"
+            "    def __getattr__(self, name): raise OSError\n"
+            "def evil(): return {'a': Evil(), Evil(): 10 ** 20000}\n"
+            "def deep():\n    x = []\n    for _ in range(100000): x = [x]\n    return x\n"
+            "def patch(): json.dumps = time.perf_counter = None\n"
+            "def after(): return 'after'\n"
+            "def register(ctx):\n"
+            "    for f in (evil, deep, patch, after): ctx.register_hook('pre_llm_call', f)\n"
+        )
+        with Runtime(code) as runtime:
+            results = runtime.fan("pre_llm_call", {})
+            self.assertEqual(len(results[0]["value"]), 2)
+            self.assertIsInstance(results[1]["value"], list)
+            self.assertEqual(results[3]["value"], "after")
 
     def test_session_variables_belong_to_the_call(self) -> None:
         code = (

@@ -1,31 +1,37 @@
-//! Events to callbacks: order, time limits, suppression, failure.
+//! Events to callbacks: who is told, in what order, and how long the caller waits.
 //!
-//! An event runs on the plugins' own thread; the caller waits for results. Directives and transforms
-//! are waited for one by one, each with its own limit. Observers share one limit an event: when it
-//! is spent the caller goes on, and what is left goes on without it.
+//! An event runs on the plugins' own thread. The caller waits for directives and transforms one by
+//! one, each with its own limit. Observers that are waited for share one limit an event: when it is
+//! spent the caller goes on, and what is left goes on without it. Other observers are told behind the
+//! caller's back, in order; the next event that is waited for comes after them for the plugins that
+//! hear both, so that a plugin that counts in one hook and decides in another has counted.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::host::{CallError, FanItem, Fault, Link, Runs, call_json};
+use crate::lanes::Turn;
 use crate::outcome::{CallbackResult, HookOutcome, Said};
 use crate::payload::{Payload, TELEMETRY_SCHEMA};
 use crate::plugins::{Inner, Plugins, locked};
 use crate::registry::{Entry, Owner};
-use crate::shell;
 use crate::table::{self, Category, HookSpec, ThreadRule};
+
+/// Events of one session that may wait behind the caller's back. The next one then waits for the
+/// oldest, so that nothing is lost and nothing grows without end.
+const MOST_BEHIND: usize = 64;
+/// Events of one session and plugin that may wait where old ones may be lost.
+const MOST_QUEUED: usize = 1024;
+/// Payloads above this many bytes are looked through for secrets on a thread of their own.
+const LARGE: usize = 32 * 1024;
 
 /// One subscriber of an event that is being dispatched.
 #[derive(Clone, Debug)]
-struct Subscriber {
-    id: u64,
-    owner: Owner,
-    plugin: Arc<str>,
-    callback: Arc<str>,
+pub(crate) struct Subscriber {
+    pub(crate) id: u64,
+    pub(crate) owner: Owner,
+    pub(crate) plugin: Arc<str>,
+    pub(crate) callback: Arc<str>,
 }
 
 impl Subscriber {
@@ -39,19 +45,43 @@ impl Subscriber {
     }
 }
 
-struct Event {
-    hook: Arc<str>,
-    spec: &'static HookSpec,
-    payload: Payload,
-    identity: String,
-    subscribers: Vec<Subscriber>,
-    nested: bool,
+/// An event on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) hook: Arc<str>,
+    pub(crate) spec: &'static HookSpec,
+    pub(crate) payload: Payload,
+    pub(crate) identity: String,
+    pub(crate) subscribers: Vec<Subscriber>,
+    pub(crate) nested: bool,
+    /// A callback that hung lately is asked all the same: no later event tells what this one does.
+    pub(crate) must_be_heard: bool,
 }
 
-type Results = mpsc::UnboundedSender<(usize, CallbackResult)>;
+impl Event {
+    /// Whose callbacks are asked, each plugin once.
+    pub(crate) fn plugins(&self) -> Vec<Arc<str>> {
+        let mut plugins: Vec<Arc<str>> = Vec::new();
+        for subscriber in &self.subscribers {
+            if !plugins.contains(&subscriber.plugin) {
+                plugins.push(Arc::clone(&subscriber.plugin));
+            }
+        }
+        plugins
+    }
+
+    fn of(&self, plugin: &str) -> Self {
+        let mut subscribers = self.subscribers.clone();
+        subscribers.retain(|subscriber| *subscriber.plugin == *plugin);
+        Self { subscribers, ..self.clone() }
+    }
+}
+
+pub(crate) type Results = mpsc::UnboundedSender<(usize, CallbackResult)>;
 
 impl Plugins {
-    /// Tells everyone who listens, in order, and gives what they said.
+    /// Tells everyone who listens, in order, and gives what they said. Events that the table does
+    /// not have waited for give nothing, at once, and `unfinished`.
     pub async fn dispatch(&self, hook: &str, payload: Payload) -> HookOutcome {
         self.0.dispatch(hook, payload).await
     }
@@ -72,54 +102,97 @@ impl Plugins {
 }
 
 impl Inner {
-    pub(crate) async fn dispatch(
-        self: &Arc<Self>,
-        hook: &str,
-        mut payload: Payload,
-    ) -> HookOutcome {
-        if !self.any() {
-            return HookOutcome::default();
-        }
+    /// The event for those who listen; None if nobody does.
+    pub(crate) async fn event(self: &Arc<Self>, hook: &str, payload: Payload) -> Option<Event> {
         let nested = payload.call.depth > 0;
         if !nested {
             self.ready().await;
         }
         let subscribers: Vec<Subscriber> =
             locked(&self.registry).under("hook", hook).map(Subscriber::of).collect();
-        let lost = self.lost_guards(hook);
         if subscribers.is_empty() {
-            return HookOutcome { results: lost, unfinished: false };
+            return None;
         }
-        let spec = table::find(hook).unwrap_or(&table::UNKNOWN);
-        if hook != "gateway_platform_event" {
-            payload = payload.text("telemetry_schema_version", TELEMETRY_SCHEMA);
-        }
-        if spec.category == Category::Observer {
-            payload = payload.redacted(&|text| self.redactor.redact(text).into_owned());
-        }
-        let count = subscribers.len();
-        let event = Event {
+        let payload = if hook == "gateway_platform_event" {
+            payload
+        } else {
+            payload.text("telemetry_schema_version", TELEMETRY_SCHEMA)
+        };
+        Some(Event {
             hook: Arc::from(hook),
-            spec,
+            spec: table::find(hook).unwrap_or(&table::UNKNOWN),
             identity: payload.identity(),
             payload,
             subscribers,
             nested,
+            must_be_heard: false,
+        })
+    }
+
+    pub(crate) async fn dispatch(self: &Arc<Self>, hook: &str, payload: Payload) -> HookOutcome {
+        if !self.any() {
+            return HookOutcome::default();
+        }
+        let Some(event) = self.event(hook, payload).await else {
+            return HookOutcome { results: self.lost_guards(hook), unfinished: false };
         };
-        let Some(background) = self.background() else { return HookOutcome::default() };
+        let mut lost = self.lost_guards(hook);
+        let Some(background) = self.background() else {
+            // Nobody can be asked: for a guard that is as good as gone.
+            let why = "the system gives no thread for plugins";
+            lost.extend(event.subscribers.iter().map(|subscriber| CallbackResult {
+                plugin: Arc::clone(&subscriber.plugin),
+                callback: Arc::clone(&subscriber.callback),
+                said: Said::Gone(why.to_owned()),
+                mutations: None,
+                millis: 0.0,
+            }));
+            return HookOutcome { results: lost, unfinished: false };
+        };
+        match event.spec.thread {
+            ThreadRule::Worker => {
+                let outcome = self.told(event, &background).await;
+                let results = outcome.results.into_iter().chain(lost).collect();
+                HookOutcome { results, ..outcome }
+            }
+            ThreadRule::Behind => {
+                self.tell_behind(event, &background).await;
+                HookOutcome { results: Vec::new(), unfinished: true }
+            }
+            ThreadRule::Queue => {
+                let session = &event.payload.call.session_id;
+                for plugin in event.plugins() {
+                    let lane = format!("{session}\n{plugin}");
+                    let turn = self.lanes.push(&lane, vec![Arc::clone(&plugin)], Some(MOST_QUEUED));
+                    drop(background.spawn(self.behind(event.of(&plugin), turn)));
+                }
+                HookOutcome { results: Vec::new(), unfinished: true }
+            }
+        }
+    }
+
+    /// Tells an event and waits for what is said.
+    async fn told(
+        self: &Arc<Self>,
+        event: Event,
+        background: &tokio::runtime::Handle,
+    ) -> HookOutcome {
+        if !event.nested {
+            // What these plugins are still to hear of what happened before, first.
+            let plugins = event.plugins();
+            let lane = &event.payload.call.session_id;
+            self.lanes.wait(lane, self.timeout, |pending| pending.asks(&plugins)).await;
+        }
+        let observer = event.spec.category == Category::Observer;
+        let end =
+            self.timeout.filter(|_| observer).map(|limit| tokio::time::Instant::now() + limit);
+        let mut results: Vec<Option<CallbackResult>> = vec![None; event.subscribers.len()];
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let inner = Arc::clone(self);
-        drop(background.spawn(async move { inner.run(event, sender).await }));
-
-        let waits = spec.thread == ThreadRule::Worker;
-        let end = (spec.category == Category::Observer)
-            .then_some(self.timeout)
-            .flatten()
-            .map(|limit| tokio::time::Instant::now() + limit);
-        let mut results: Vec<Option<CallbackResult>> = vec![None; count];
-        if !waits {
-            return HookOutcome { results: Vec::new(), unfinished: true };
-        }
+        drop(background.spawn(async move {
+            let event = inner.for_observers(event).await;
+            inner.run(&event, sender).await;
+        }));
         let mut unfinished = false;
         loop {
             let next = match end {
@@ -137,7 +210,57 @@ impl Inner {
                 *slot = Some(result);
             }
         }
-        HookOutcome { results: results.into_iter().flatten().chain(lost).collect(), unfinished }
+        HookOutcome { results: results.into_iter().flatten().collect(), unfinished }
+    }
+
+    /// Puts an event into its session's lane; waits only where too much is in it.
+    async fn tell_behind(self: &Arc<Self>, event: Event, background: &tokio::runtime::Handle) {
+        let lane = event.payload.call.session_id.clone();
+        if self.lanes.len(&lane) >= MOST_BEHIND && !event.nested {
+            self.lanes.wait_first(&lane, self.timeout).await;
+        }
+        let turn = self.lanes.push(&lane, event.plugins(), Some(MOST_QUEUED));
+        drop(background.spawn(self.behind(event, turn)));
+    }
+
+    /// What runs an event when its turn has come.
+    fn behind(
+        self: &Arc<Self>,
+        event: Event,
+        mut turn: Turn,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let inner = Arc::clone(self);
+        async move {
+            if !turn.begin().await {
+                return;
+            }
+            let event = inner.for_observers(event).await;
+            let (sender, _nobody) = mpsc::unbounded_channel();
+            inner.run(&event, sender).await;
+            drop(turn);
+        }
+    }
+
+    /// The event without secrets, if it is for observers.
+    pub(crate) async fn for_observers(self: &Arc<Self>, event: Event) -> Event {
+        if event.spec.category != Category::Observer {
+            return event;
+        }
+        let clean = |inner: &Self, payload: &Payload| {
+            locked(&inner.cleaner).payload(payload, &inner.redactor)
+        };
+        if event.payload.size() < LARGE {
+            let payload = clean(self, &event.payload);
+            return Event { payload, ..event };
+        }
+        // Not on the thread on which everything else waits.
+        let (inner, payload) = (Arc::clone(self), event.payload.clone());
+        let cleaned = tokio::task::spawn_blocking(move || clean(&inner, &payload)).await;
+        let payload = cleaned.unwrap_or_else(|error| {
+            tracing::error!(%error, hook = &*event.hook, "a payload cannot be redacted");
+            Payload::new(event.payload.call.clone())
+        });
+        Event { payload, ..event }
     }
 
     /// Guards that should be there and are not, as callbacks whose process is gone.
@@ -145,317 +268,20 @@ impl Inner {
         if hook != "pre_tool_call" {
             return Vec::new();
         }
+        let gone = |plugin: &Arc<str>, why: String| CallbackResult {
+            plugin: Arc::clone(plugin),
+            callback: Arc::clone(plugin),
+            said: Said::Gone(why),
+            mutations: None,
+            millis: 0.0,
+        };
+        if !self.is_ready() && self.any() {
+            // Asked from within a plugin that is being loaded: who guards is not known yet.
+            return vec![gone(&Arc::from("plugins"), "they are still being loaded".to_owned())];
+        }
         locked(&self.lost_guards)
             .iter()
-            .map(|(plugin, why)| CallbackResult {
-                plugin: Arc::clone(plugin),
-                callback: Arc::clone(plugin),
-                said: Said::Gone(format!("the plugin is not loaded: {why}")),
-                mutations: None,
-                millis: 0.0,
-            })
+            .map(|(plugin, why)| gone(plugin, format!("the plugin is not loaded: {why}")))
             .collect()
     }
-
-    async fn run(self: &Arc<Self>, event: Event, results: Results) {
-        let mut at = 0;
-        while at < event.subscribers.len() {
-            let owner = event.subscribers[at].owner;
-            let end = event.subscribers[at..]
-                .iter()
-                .position(|other| other.owner != owner)
-                .map_or(event.subscribers.len(), |length| at + length);
-            match owner {
-                Owner::Host(host) => self.run_host(&event, host, at..end, &results).await,
-                Owner::Shell(_) | Owner::Webhook(_) => {
-                    for index in at..end {
-                        self.run_other(&event, index, &results).await;
-                    }
-                }
-            }
-            at = end;
-        }
-    }
-
-    fn tell(
-        &self,
-        event: &Event,
-        index: usize,
-        said: Said,
-        millis: f64,
-        mutations: Option<Value>,
-        results: &Results,
-    ) {
-        let subscriber = &event.subscribers[index];
-        let failed = !matches!(said, Said::Value(_) | Said::Nothing);
-        locked(&self.registry).count(subscriber.id, millis, failed);
-        if failed {
-            let (kind, text) = match &said {
-                Said::Raised(fault) => (fault.kind.as_str(), fault.message.clone()),
-                Said::TimedOut => ("timeout", "it did not return in time".to_owned()),
-                Said::Skipped(why) => ("skipped", why.clone()),
-                Said::Gone(why) => ("gone", why.clone()),
-                Said::Value(_) | Said::Nothing => ("", String::new()),
-            };
-            let text: String = text.chars().take(200).collect();
-            self.warn_once(
-                format!("{}\n{}\n{kind}\n{text}", event.hook, subscriber.callback),
-                &format!(
-                    "hook {} of plugin {}: {} failed ({kind}): {text}",
-                    event.hook, subscriber.plugin, subscriber.callback
-                ),
-            );
-        }
-        let result = CallbackResult {
-            plugin: Arc::clone(&subscriber.plugin),
-            callback: Arc::clone(&subscriber.callback),
-            said,
-            mutations,
-            millis,
-        };
-        // The caller may have gone on without the rest.
-        drop(results.send((index, result)));
-    }
-
-    /// Asks the callbacks of one process, in order. If it dies in one of them, that one has failed
-    /// and the rest is asked after a new start.
-    async fn run_host(
-        self: &Arc<Self>,
-        event: &Event,
-        number: usize,
-        range: std::ops::Range<usize>,
-        results: &Results,
-    ) {
-        let Some(host) = self.host(number) else { return };
-        let mut todo = Vec::new();
-        for index in range {
-            let id = event.subscribers[index].id;
-            let why = locked(&self.suppress).check(id, &event.identity, Instant::now());
-            match why {
-                Some(why) => self.tell(event, index, Said::Skipped(why), 0.0, None, results),
-                None => todo.push(index),
-            }
-        }
-        while !todo.is_empty() {
-            let link = match host.link(&self.watch(number), event.nested).await {
-                Ok(link) => link,
-                Err(why) => {
-                    for index in todo {
-                        self.tell(event, index, Said::Gone(why.clone()), 0.0, None, results);
-                    }
-                    return;
-                }
-            };
-            // Numbers are asked for now: a process that was started again has new ones.
-            let mut refs = Vec::new();
-            let mut ids = Vec::new();
-            let mut asked = Vec::new();
-            for index in std::mem::take(&mut todo) {
-                let id = event.subscribers[index].id;
-                let number = {
-                    let registry = locked(&self.registry);
-                    registry
-                        .get(id)
-                        .filter(|entry| !entry.stale)
-                        .and_then(|entry| entry.calls.get("call").copied())
-                };
-                if let Some(number) = number {
-                    refs.push(number);
-                    ids.push(id);
-                    asked.push(index);
-                } else {
-                    let why = "its plugin is not loaded any more".to_owned();
-                    self.tell(event, index, Said::Gone(why), 0.0, None, results);
-                }
-            }
-            if asked.is_empty() {
-                return;
-            }
-            if host.runs == Runs::Native {
-                todo = self.one_by_one(event, &link, (&refs, &ids, &asked), results).await;
-                continue;
-            }
-            todo = self.fan(event, &link, &host, (&refs, &ids, &asked), results).await;
-        }
-    }
-
-    /// One frame for several callbacks; gives back those that were not asked because the process
-    /// ended.
-    async fn fan(
-        self: &Arc<Self>,
-        event: &Event,
-        link: &Link,
-        host: &crate::host::Host,
-        (refs, ids, asked): (&[u64], &[u64], &[usize]),
-        results: &Results,
-    ) -> Vec<usize> {
-        let redact = |text: &str| self.redactor.redact(text).into_owned();
-        let observer = event.spec.category == Category::Observer;
-        let sent = {
-            // Held while the frame is put in line, so that differences arrive in order.
-            let mut mirror = locked(&host.mirror);
-            let (body, changes) = mirror
-                .encode(&event.payload, observer.then_some(&redact as &dyn Fn(&str) -> String));
-            let call = call_json(&event.payload.call, &event.hook);
-            let hook = Value::from(&*event.hook);
-            link.fan(&format!(
-                r#"{{"hook":{hook},"refs":{refs:?},"ids":{ids:?},"call":{call},"payload":{body},"mirror":{changes}}}"#
-            ))
-        };
-        let Ok((number, mut items)) = sent else { return asked.to_vec() };
-        let mut ended = link.ended();
-        let mut left = Vec::new();
-        for (place, index) in asked.iter().enumerate() {
-            let id = ids[place];
-            let began = Instant::now();
-            locked(&self.suppress).begin(id, &event.identity);
-            let limit = self.timeout.map(|limit| tokio::time::Instant::now() + limit);
-            let item = loop {
-                let waited = async {
-                    match limit {
-                        Some(limit) => tokio::time::sleep_until(limit).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    biased;
-                    item = items.recv() => match item {
-                        Some(item) if item.index == place => break Some(Ok(item)),
-                        Some(_) => {}
-                        // Nothing more comes from a process that has ended.
-                        None => break Some(Err(link.why_ended())),
-                    },
-                    why = async {
-                        ended.wait_for(Option::is_some).await.ok().and_then(|why| why.clone())
-                    } => {
-                        break Some(Err(why.unwrap_or_default()));
-                    }
-                    () = waited => break None,
-                }
-            };
-            let millis = began.elapsed().as_secs_f64() * 1000.0;
-            match item {
-                Some(Ok(item)) => {
-                    locked(&self.suppress).end(id, &event.identity);
-                    let (said, millis, mutations) = read_item(item);
-                    self.tell(event, *index, said, millis, mutations, results);
-                }
-                Some(Err(why)) => {
-                    locked(&self.suppress).end(id, &event.identity);
-                    self.tell(event, *index, Said::Gone(why), millis, None, results);
-                    left = asked[place + 1..].to_vec();
-                    break;
-                }
-                None => {
-                    locked(&self.suppress).gave_up(id, &event.identity, Instant::now());
-                    link.notify("skip", &format!(r#"{{"call":{number},"index":{place}}}"#));
-                    self.tell(event, *index, Said::TimedOut, millis, None, results);
-                }
-            }
-        }
-        link.close_fan(number);
-        left
-    }
-
-    /// Asks the callbacks of a native plugin, a request each; gives back those that were not asked
-    /// because the process ended.
-    async fn one_by_one(
-        self: &Arc<Self>,
-        event: &Event,
-        link: &Link,
-        (refs, ids, asked): (&[u64], &[u64], &[usize]),
-        results: &Results,
-    ) -> Vec<usize> {
-        let redact = |text: &str| self.redactor.redact(text).into_owned();
-        let observer = event.spec.category == Category::Observer;
-        let body =
-            event.payload.to_json_changed(observer.then_some(&redact as &dyn Fn(&str) -> String));
-        let (call, hook) = (call_json(&event.payload.call, &event.hook), Value::from(&*event.hook));
-        for (place, index) in asked.iter().enumerate() {
-            let (id, began) = (ids[place], Instant::now());
-            let params =
-                format!(r#"{{"ref":{},"hook":{hook},"kwargs":{body},"call":{call}}}"#, refs[place]);
-            locked(&self.suppress).begin(id, &event.identity);
-            let answer = link.call("invoke", &params, self.timeout).await;
-            let millis = began.elapsed().as_secs_f64() * 1000.0;
-            if matches!(answer, Err(CallError::TimedOut(_))) {
-                locked(&self.suppress).gave_up(id, &event.identity, Instant::now());
-            } else {
-                locked(&self.suppress).end(id, &event.identity);
-            }
-            let (said, gone) = match answer {
-                Ok(raw) => (read_answer(&raw), false),
-                Err(CallError::Raised(fault)) => (Said::Raised(fault), false),
-                Err(CallError::TimedOut(_)) => (Said::TimedOut, false),
-                Err(CallError::Gone(why)) => (Said::Gone(why), true),
-                Err(CallError::Odd(why)) => (Said::Raised(Fault::new("ValueError", why)), false),
-            };
-            self.tell(event, *index, said, millis, None, results);
-            if gone {
-                return asked[place + 1..].to_vec();
-            }
-        }
-        Vec::new()
-    }
-
-    /// Asks a shell hook, or puts the event in a webhook's queue.
-    async fn run_other(self: &Arc<Self>, event: &Event, index: usize, results: &Results) {
-        let began = Instant::now();
-        let said = match event.subscribers[index].owner {
-            Owner::Shell(number) => {
-                let Some(hook) = self.shell_hook(number) else { return };
-                if !hook.wants(&event.payload) {
-                    return;
-                }
-                let cwd = &self.options.cwd;
-                let input = hook.input(
-                    &event.payload,
-                    &cwd.display().to_string(),
-                    self.options.home.profile(),
-                );
-                let ran =
-                    shell::run(&hook.argv, &input, cwd, &self.environment(), hook.timeout).await;
-                hook.judge(&ran)
-            }
-            Owner::Webhook(number) => {
-                if let Some(sender) = self.webhook(number) {
-                    let body = shell::webhook_body(
-                        &event.hook,
-                        &event.payload,
-                        &self.options.cwd.display().to_string(),
-                        self.options.home.profile(),
-                    );
-                    sender.send(&event.hook, &event.payload, &body, &self.run_id);
-                }
-                Said::Nothing
-            }
-            Owner::Host(_) => return,
-        };
-        let millis = began.elapsed().as_secs_f64() * 1000.0;
-        self.tell(event, index, said, millis, None, results);
-    }
-}
-
-fn read_answer(raw: &RawValue) -> Said {
-    match serde_json::from_str::<Value>(raw.get()) {
-        Ok(answer) => match answer.get("value") {
-            None | Some(Value::Null) => Said::Nothing,
-            Some(value) => Said::Value(value.clone()),
-        },
-        Err(error) => Said::Raised(Fault::new("ValueError", error.to_string())),
-    }
-}
-
-fn read_item(item: FanItem) -> (Said, f64, Option<Value>) {
-    let mutations = item.mutations.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-    let said = match (item.error, item.value) {
-        (Some(fault), _) => Said::Raised(fault),
-        (None, None) => Said::Nothing,
-        (None, Some(raw)) => match serde_json::from_str::<Value>(raw.get()) {
-            Ok(Value::Null) => Said::Nothing,
-            Ok(value) => Said::Value(value),
-            Err(error) => Said::Raised(Fault::new("ValueError", error.to_string())),
-        },
-    };
-    (said, item.ms, mutations)
 }

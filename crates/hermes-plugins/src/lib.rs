@@ -8,16 +8,21 @@
 //! runs; a guard that hangs, raises or is gone blocks; an observer never holds a conversation for
 //! longer than one time limit; nothing that a plugin does to its process reaches the session.
 
+mod ask;
+mod background;
+mod clean;
 mod deliver;
 mod discover;
 mod dispatch;
 mod doctor;
+mod environ;
 mod guards;
 mod history;
 mod host;
 mod inbound;
 pub mod install;
 mod invoke;
+mod lanes;
 mod listing;
 mod manifest;
 mod middleware;
@@ -30,6 +35,7 @@ mod registry;
 pub mod scan;
 mod services;
 mod shell;
+mod start;
 mod suppress;
 pub mod table;
 mod webhook;

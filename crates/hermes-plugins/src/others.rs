@@ -26,6 +26,7 @@ impl Plugins {
                     matcher: hook.matcher.as_ref().map(|m| m.as_str().to_owned()),
                     timeout: hook.timeout.as_secs(),
                     fail_closed: hook.fail_closed,
+                    env: hook.env.clone(),
                     consented: given || self.0.accepts_hooks(),
                     returns: shell::answer_form(hook.event.returns),
                     changed_since,

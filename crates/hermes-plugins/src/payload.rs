@@ -192,38 +192,20 @@ impl Payload {
         out
     }
 
-    /// The same, with the texts in lists changed too.
-    pub(crate) fn to_json_changed(&self, change: Option<&dyn Fn(&str) -> String>) -> String {
-        let Some(change) = change else { return self.to_json() };
-        let fields = self.fields.iter().map(|(name, field)| {
-            let field = match field {
-                Field::List { key, items } => Field::List {
-                    key: Arc::clone(key),
-                    items: items.iter().map(|item| Arc::from(redact_json(item, change))).collect(),
-                },
-                other => other.clone(),
-            };
-            (*name, field)
-        });
-        Self { fields: fields.collect(), call: self.call.clone() }.to_json()
+    /// The same payload with every field passed through `change`.
+    pub(crate) fn map(&self, mut change: impl FnMut(&str, &Field) -> Field) -> Self {
+        let fields = self.fields.iter().map(|(name, field)| (*name, change(name, field))).collect();
+        Self { fields, call: self.call.clone() }
     }
 
-    /// The same payload with every text in it passed through `change`.
-    pub(crate) fn redacted(&self, change: &dyn Fn(&str) -> String) -> Self {
-        let fields = self
-            .fields
-            .iter()
-            .map(|(name, field)| {
-                let field = match field {
-                    Field::Json(json) => Field::Json(Arc::from(redact_json(json, change))),
-                    Field::Text { text } => Field::Text { text: Arc::from(change(text)) },
-                    // Items are redacted when they are sent, which is once.
-                    list @ Field::List { .. } => list.clone(),
-                };
-                (*name, field)
-            })
-            .collect();
-        Self { fields, call: self.call.clone() }
+    /// Roughly how many bytes it holds.
+    pub(crate) fn size(&self) -> usize {
+        let sizes = self.fields.iter().map(|(_, field)| match field {
+            Field::Json(json) => json.len(),
+            Field::Text { text } => text.len(),
+            Field::List { items, .. } => items.iter().map(|item| item.len()).sum(),
+        });
+        sizes.sum()
     }
 }
 
@@ -238,35 +220,4 @@ pub(crate) fn join(out: &mut String, items: &[Arc<str>]) {
         out.push_str(item);
     }
     out.push(']');
-}
-
-/// JSON text with every string value in it passed through `change`.
-pub(crate) fn redact_json(json: &str, change: &dyn Fn(&str) -> String) -> String {
-    if !json.contains('"') {
-        return json.to_owned();
-    }
-    match serde_json::from_str::<serde_json::Value>(json) {
-        Ok(mut value) => {
-            redact_value(&mut value, change);
-            value.to_string()
-        }
-        Err(_) => serde_json::Value::from(change(json)).to_string(),
-    }
-}
-
-fn redact_value(value: &mut serde_json::Value, change: &dyn Fn(&str) -> String) {
-    match value {
-        serde_json::Value::String(text) => *text = change(text),
-        serde_json::Value::Array(items) => {
-            for item in items {
-                redact_value(item, change);
-            }
-        }
-        serde_json::Value::Object(fields) => {
-            for (_, item) in fields.iter_mut() {
-                redact_value(item, change);
-            }
-        }
-        _ => {}
-    }
 }

@@ -1,23 +1,22 @@
 //! The whole of it: what was found, what runs, what is registered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use hermes_home::yaml::Datum;
 use hermes_home::{Home, PluginsConfig, Vars};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{OnceCell, mpsc};
 
+use crate::background::Background;
+use crate::clean::Cleaner;
 use crate::discover::{self, Found, Gates, PluginSource};
-use crate::host::{
-    Framing, Host, HostSpec, Launch, RESTARTS, Runs, Watch, native_command, native_params, python,
-    unpack,
-};
+use crate::host::{Host, RESTARTS, Watch, python};
 use crate::inbound::HostInbound;
-use crate::manifest::PluginKind;
+use crate::lanes::Lanes;
 use crate::middleware::NextCall;
 use crate::registry::{Registry, Reserved};
 use crate::services::{NoServices, Services};
@@ -60,8 +59,13 @@ pub struct PluginOptions {
     pub accept_hooks: bool,
     /// Whether this is a gateway, which also runs the folders below `<home>/hooks`.
     pub gateway: bool,
-    /// Hides secrets in what observers get and in messages.
+    /// Hides secrets in what observers get and in messages. None: that of `secrets`, else one
+    /// that knows the values of the variables whose names say so.
     pub redactor: Option<hermes_home::redact::Redactor>,
+    /// What shell hooks do not get to see. None: what variables' names say.
+    pub secrets: Option<Arc<hermes_home::Secrets>>,
+    /// `terminal.env_passthrough` of the settings: what shell hooks get to see all the same.
+    pub env_passthrough: Vec<String>,
 }
 
 impl PluginOptions {
@@ -83,44 +87,21 @@ impl PluginOptions {
             accept_hooks: false,
             gateway: false,
             redactor: None,
+            secrets: None,
+            env_passthrough: Vec::new(),
         }
     }
 }
 
-/// How long the end waits for webhooks.
+/// How long the end waits for webhooks, and for events that are given back.
 const FLUSH: Duration = Duration::from_secs(5);
+
+/// How long a process may take to end by itself.
+const GRACE: Duration = Duration::from_secs(3);
 
 fn run_id() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     format!("{:x}-{:x}", since.map_or(0, |since| since.as_micros()), std::process::id())
-}
-
-/// Runs futures on a thread of its own, so that callbacks go on while the caller's runtime sleeps.
-struct Background {
-    handle: tokio::runtime::Handle,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-}
-
-impl Background {
-    fn start() -> std::io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let (stop, stopped) = tokio::sync::oneshot::channel();
-        std::thread::Builder::new().name("plugins".to_owned()).spawn(move || {
-            // Ends when the sender says so or is dropped.
-            drop(runtime.block_on(stopped));
-        })?;
-        Ok(Self { handle, stop: Some(stop) })
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            // The thread may have ended.
-            let _ = stop.send(());
-        }
-    }
 }
 
 pub(crate) struct Inner {
@@ -128,6 +109,8 @@ pub(crate) struct Inner {
     pub(crate) timeout: Option<Duration>,
     pub(crate) registry: Mutex<Registry>,
     pub(crate) suppress: Mutex<Suppress>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) cleaner: Mutex<Cleaner>,
     pub(crate) hosts: RwLock<Vec<Arc<Host>>>,
     pub(crate) found: OnceLock<Vec<Found>>,
     pub(crate) problems: Mutex<Vec<String>>,
@@ -138,7 +121,7 @@ pub(crate) struct Inner {
     services: RwLock<Arc<dyn Services>>,
     background: OnceLock<Option<Background>>,
     pub(crate) redactor: hermes_home::redact::Redactor,
-    closed: AtomicBool,
+    pub(crate) closed: AtomicBool,
     pub(crate) chains: Mutex<HashMap<u64, mpsc::UnboundedSender<NextCall>>>,
     next_chain: AtomicU64,
     pub(crate) shells: RwLock<Vec<Arc<ShellHook>>>,
@@ -189,11 +172,14 @@ impl Plugins {
         let redactor = options
             .redactor
             .clone()
+            .or_else(|| options.secrets.as_ref().map(|secrets| secrets.redactor().clone()))
             .unwrap_or_else(|| hermes_home::redact::Redactor::new(options.vars.secrets()));
         Self(Arc::new(Inner {
             timeout: callback_timeout(options.config.hook_callback_timeout),
             registry: Mutex::new(registry),
             suppress: Mutex::new(Suppress::default()),
+            lanes: Arc::new(Lanes::default()),
+            cleaner: Mutex::new(Cleaner::default()),
             hosts: RwLock::new(Vec::new()),
             found: OnceLock::new(),
             problems: Mutex::new(Vec::new()),
@@ -276,16 +262,28 @@ impl Plugins {
         self.0.has(id)
     }
 
-    /// Ends every process, each with a grace.
+    /// Ends every process, each with a grace. What observers are still to be told they are told
+    /// first, for at most one time limit; events that must be heard and were not told whole are given
+    /// back to the store.
     pub async fn close(&self) {
+        self.0.lanes.wait_all(self.0.timeout).await;
         self.0.closed.store(true, Ordering::Relaxed);
         let webhooks = self.0.webhooks.read().unwrap_or_else(PoisonError::into_inner).clone();
         for webhook in webhooks {
             webhook.flush(FLUSH).await;
         }
-        for host in self.0.all_hosts() {
-            host.stop(Duration::from_secs(3)).await;
+        // All at once: each may need its grace.
+        let stops: Vec<_> = self
+            .0
+            .all_hosts()
+            .into_iter()
+            .map(|host| tokio::spawn(async move { host.stop(GRACE).await }))
+            .collect();
+        for stop in stops {
+            // A stop that panicked has ended too.
+            drop(stop.await);
         }
+        self.0.lanes.wait_empty(FLUSH).await;
     }
 }
 
@@ -319,12 +317,17 @@ impl Inner {
         }
     }
 
-    fn safe_mode(&self) -> bool {
+    pub(crate) fn safe_mode(&self) -> bool {
         self.options.vars.get("HERMES_SAFE_MODE").is_some_and(|value| value == "1")
     }
 
     pub(crate) fn any(&self) -> bool {
         !self.safe_mode() && (self.any_plugin() || self.any_other())
+    }
+
+    /// Whether everything that is enabled was loaded, or was tried.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.initialized()
     }
 
     fn any_plugin(&self) -> bool {
@@ -430,199 +433,6 @@ impl Inner {
             .await;
     }
 
-    fn make_hosts(self: &Arc<Self>) {
-        let enabled: Vec<&Found> = self.found().iter().filter(|plugin| plugin.enabled).collect();
-        let mut specs: Vec<(Runs, Vec<(Found, Value)>)> = Vec::new();
-        let apart = self.options.config.isolation == "per_plugin";
-        let mut shared = None;
-        let mut python: Vec<(Found, Value)> = Vec::new();
-        for plugin in enabled {
-            if plugin.native.is_some() {
-                specs.push((Runs::Native, vec![(plugin.clone(), native_params(plugin))]));
-            } else {
-                python.push((plugin.clone(), python_params(plugin)));
-            }
-        }
-        python.extend(self.lanes());
-        python.extend(self.gateway_folders().into_iter().map(|found| {
-            let mut params = python_params(&found);
-            params["lane"] = "gateway-hook".into();
-            params["events"] = found.manifest.list("events").into();
-            (found, params)
-        }));
-        for plugin in python {
-            match shared {
-                Some(at) if !apart => {
-                    let (_, plugins): &mut (Runs, Vec<(Found, Value)>) = &mut specs[at];
-                    plugins.push(plugin);
-                }
-                _ => {
-                    shared = Some(specs.len());
-                    specs.push((Runs::Python, vec![plugin]));
-                }
-            }
-        }
-        let hosts = specs
-            .into_iter()
-            .enumerate()
-            .map(|(number, (runs, plugins))| {
-                let weak = Arc::downgrade(self);
-                let native = plugins.first().map(|(found, _)| found.clone());
-                Arc::new(Host::new(HostSpec {
-                    number,
-                    runs,
-                    launch: Box::new(move || {
-                        let inner = weak.upgrade().ok_or("the program is ending")?;
-                        match (runs, &native) {
-                            (Runs::Native, Some(found)) => inner.launch_native(found),
-                            _ => inner.launch_python(),
-                        }
-                    }),
-                    settings: self.settings(),
-                    load_limit: callback_timeout(self.options.config.load_timeout_seconds),
-                    plugins,
-                }))
-            })
-            .collect();
-        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = hosts;
-    }
-
-    fn gateway_folders(&self) -> Vec<Found> {
-        if self.options.gateway && !self.safe_mode() {
-            discover::gateway_hooks(&self.options.home.root().join("hooks"))
-        } else {
-            Vec::new()
-        }
-    }
-
-    /// Plugins that hold a single place and are chosen by a setting.
-    fn lanes(&self) -> Vec<(Found, Value)> {
-        let mut out = Vec::new();
-        for (lane, name) in [
-            ("memory", &self.options.memory_provider),
-            ("context-engine", &self.options.context_engine),
-        ] {
-            if name.is_empty() || self.found().iter().any(|p| p.enabled && p.key == *name) {
-                continue;
-            }
-            match self.lane(lane, name) {
-                Some(found) => {
-                    let mut params = python_params(&found);
-                    params["lane"] = lane.into();
-                    params["provider"] = name.as_str().into();
-                    params["key"] = format!("{lane}/{name}").into();
-                    let found = Found { key: format!("{lane}/{name}"), ..found };
-                    out.push((found, params));
-                }
-                None if lane == "memory" => locked(&self.problems).push(format!(
-                    "memory.provider is {name:?}, and no plugin of that name is installed\nhint: install it with `hermes plugins install`"
-                )),
-                None => {}
-            }
-        }
-        out
-    }
-
-    fn lane(&self, lane: &str, name: &str) -> Option<Found> {
-        let home = self.options.home.root().join("plugins");
-        let own = home.join(lane.replace('-', "_")).join(name);
-        let folders = if lane == "memory" { vec![home.join(name), own] } else { vec![own] };
-        for folder in folders {
-            if folder.join("__init__.py").is_file() {
-                return discover::from_folder(&folder, None, PluginSource::User).or_else(|| {
-                    let point = discover::EntryPoint::bare(name);
-                    let mut found = discover::from_entry_point(&point, &[]);
-                    found.entry_point = None;
-                    found.folder = Some(folder.clone());
-                    found.source = PluginSource::User;
-                    Some(found)
-                });
-            }
-        }
-        let interpreter = self.interpreter().ok()?;
-        let site = self.site(&interpreter);
-        // A package may bring its provider as a module of the original's own package.
-        let module = format!("plugins.{}.{name}", lane.replace('-', "_"));
-        if discover::module_file(&site, &module).is_some() {
-            let mut found = discover::from_entry_point(&discover::EntryPoint::bare(name), &site);
-            found.entry_point = Some(module);
-            return Some(found);
-        }
-        if lane != "memory" {
-            return None;
-        }
-        discover::entry_points(&site)
-            .iter()
-            .find(|point| point.group == discover::GROUPS[1] && point.name == name)
-            .map(|point| discover::from_entry_point(point, &site))
-    }
-
-    fn settings(&self) -> Value {
-        json!({
-            "home": self.options.home.root().display().to_string(),
-            "profile": self.options.home.profile(),
-            "platform": self.options.platform,
-            "cwd": self.options.cwd.display().to_string(),
-            "gateway": self.options.gateway,
-            "cli_folder": self.cli_folder().map(|folder| folder.display().to_string()),
-            "commands": self.options.commands.keys().collect::<Vec<_>>(),
-            "store": self.options.home.store_path().display().to_string(),
-        })
-    }
-
-    fn cli_folder(&self) -> Option<&Path> {
-        self.options.cli.as_deref()?.parent()
-    }
-
-    /// The environment of plugin processes: what the person set, the home folder, and this program
-    /// first on the path.
-    pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        let mut vars: BTreeMap<String, String> = self
-            .options
-            .vars
-            .iter()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        vars.insert("HERMES_HOME".into(), self.options.home.root().display().to_string());
-        if let Some(cli) = &self.options.cli {
-            vars.insert("HERMES_CLI".into(), cli.display().to_string());
-        }
-        if let Some(folder) = self.cli_folder() {
-            let old = vars.get("PATH").cloned().unwrap_or_default();
-            let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&old));
-            if let Ok(path) = std::env::join_paths(folders) {
-                vars.insert("PATH".into(), path.to_string_lossy().into_owned());
-            }
-        }
-        vars.into_iter().collect()
-    }
-
-    fn launch_python(&self) -> Result<Launch, String> {
-        let interpreter = self.interpreter().map_err(|error| error.to_string())?;
-        let folder = unpack(self.options.home.root())
-            .map_err(|error| format!("the host's files cannot be unpacked: {error}"))?;
-        let mut args: Vec<String> =
-            self.options.config.host.launcher.iter().skip(1).cloned().collect();
-        args.extend(["-X".to_owned(), "utf8".to_owned()]);
-        args.push(folder.join("start.py").display().to_string());
-        let mut env = self.environment();
-        env.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
-        Ok(Launch {
-            program: interpreter.path,
-            args,
-            env,
-            cwd: self.options.cwd.clone(),
-            framing: Framing::Headers,
-        })
-    }
-
-    fn launch_native(&self, found: &Found) -> Result<Launch, String> {
-        let (program, args, framing) =
-            native_command(found).ok_or("its manifest names no command")?;
-        let cwd = found.folder.clone().unwrap_or_else(|| self.options.cwd.clone());
-        Ok(Launch { program, args, env: self.environment(), cwd, framing })
-    }
-
     pub(crate) fn watch(self: &Arc<Self>, host: usize) -> Arc<dyn Watch> {
         Arc::new(HostInbound { inner: Arc::downgrade(self), host })
     }
@@ -681,19 +491,4 @@ impl Inner {
             tracing::warn!(host, why, "a plugin process has ended");
         }
     }
-}
-
-fn python_params(found: &Found) -> Value {
-    let lane = match found.kind {
-        PluginKind::ModelProvider => "model-provider",
-        _ => "plugin",
-    };
-    json!({
-        "key": found.key,
-        "name": found.name,
-        "lane": lane,
-        "folder": found.folder.as_ref().map(|folder| folder.display().to_string()),
-        "entry_point": found.entry_point,
-        "manifest": found.manifest.fields,
-    })
 }

@@ -38,6 +38,8 @@ pub struct ShellHook {
     pub timeout: Duration,
     /// Whether every failure of it blocks, not only running out of time.
     pub fail_closed: bool,
+    /// Variables that it gets although they may be secrets.
+    pub env: Vec<String>,
 }
 
 /// What a listing shows of a shell hook.
@@ -53,6 +55,8 @@ pub struct ShellHookInfo {
     pub timeout: u64,
     /// Whether every failure of it blocks.
     pub fail_closed: bool,
+    /// Variables that it gets although they may be secrets.
+    pub env: Vec<String>,
     /// Whether it runs.
     pub consented: bool,
     /// What its answer may be.

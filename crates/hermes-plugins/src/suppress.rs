@@ -17,13 +17,19 @@ pub(crate) struct Suppress {
 }
 
 impl Suppress {
-    /// Why a callback is not asked now.
-    pub(crate) fn check(&mut self, entry: u64, identity: &str, now: Instant) -> Option<String> {
+    /// Why a callback is not asked now. With `must` it is asked although it hung lately.
+    pub(crate) fn check(
+        &mut self,
+        entry: u64,
+        identity: &str,
+        now: Instant,
+        must: bool,
+    ) -> Option<String> {
         if self.abandoned.get(&entry).copied().unwrap_or(0) >= MOST_ABANDONED {
             return Some(format!("{MOST_ABANDONED} calls of it still hang"));
         }
         if let Some(at) = self.hung.get(&entry) {
-            if now.duration_since(*at) < SUPPRESSED {
+            if !must && now.duration_since(*at) < SUPPRESSED {
                 return Some("it hung less than a minute ago".to_owned());
             }
             self.hung.remove(&entry);
@@ -82,9 +88,10 @@ mod tests {
         let (mut suppress, now) = (Suppress::default(), Instant::now());
         suppress.begin(1, "t");
         suppress.gave_up(1, "t", now);
-        assert!(suppress.check(1, "u", now + Duration::from_secs(59)).is_some());
-        assert!(suppress.check(2, "u", now).is_none());
-        assert!(suppress.check(1, "u", now + SUPPRESSED).is_none());
+        assert!(suppress.check(1, "u", now + Duration::from_secs(59), false).is_some());
+        assert!(suppress.check(1, "u", now, true).is_none(), "this one must be heard");
+        assert!(suppress.check(2, "u", now, false).is_none());
+        assert!(suppress.check(1, "u", now + SUPPRESSED, false).is_none());
     }
 
     #[test]
@@ -95,21 +102,21 @@ mod tests {
             suppress.gave_up(1, "", now);
         }
         let later = now + SUPPRESSED;
-        assert!(suppress.check(1, "", later).is_some());
+        assert!(suppress.check(1, "", later, false).is_some());
         suppress.came_back(1);
-        assert!(suppress.check(1, "", later).is_none());
+        assert!(suppress.check(1, "", later, false).is_none());
         suppress.gave_up(1, "", now);
         suppress.process_ended(&[1]);
-        assert!(suppress.check(1, "", later).is_none());
+        assert!(suppress.check(1, "", later, false).is_none());
     }
 
     #[test]
     fn only_the_same_call_counts_as_still_running() {
         let (mut suppress, now) = (Suppress::default(), Instant::now());
         suppress.begin(1, "call-1");
-        assert!(suppress.check(1, "call-1", now).is_some());
-        assert!(suppress.check(1, "call-2", now).is_none());
+        assert!(suppress.check(1, "call-1", now, false).is_some());
+        assert!(suppress.check(1, "call-2", now, false).is_none());
         suppress.end(1, "call-1");
-        assert!(suppress.check(1, "call-1", now).is_none());
+        assert!(suppress.check(1, "call-1", now, false).is_none());
     }
 }

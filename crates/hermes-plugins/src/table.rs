@@ -52,6 +52,9 @@ impl Fails {
 pub enum ThreadRule {
     /// On a worker; the caller waits for the result.
     Worker,
+    /// On a worker, one event after the other and none lost; the caller does not wait, and the next
+    /// hook that is waited for comes after them for the plugins that hear both.
+    Behind,
     /// On a worker, one event after the other; the caller does not wait, old events are dropped
     /// when a callback cannot keep up.
     Queue,
@@ -62,6 +65,7 @@ impl ThreadRule {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Worker => "worker",
+            Self::Behind => "behind",
             Self::Queue => "queue",
         }
     }
@@ -162,6 +166,9 @@ impl HookSpec {
     const fn closed(self) -> Self {
         Self { fails: Fails::Closed, ..self }
     }
+    const fn behind(self) -> Self {
+        Self { thread: ThreadRule::Behind, ..self }
+    }
     const fn queue(self) -> Self {
         Self { thread: ThreadRule::Queue, ..self }
     }
@@ -191,11 +198,11 @@ pub const HOOKS: &[HookSpec] = &[
         .bounded(),
     hook("pre_verify", D, Returns::Continue, "when a turn that edited files is about to end")
         .bounded(),
-    hook("pre_api_request", O, N, "before each attempt at a request").bounded(),
-    hook("post_api_request", O, N, "after each answered request").bounded(),
-    hook("api_request_error", O, N, "after each failed attempt").bounded(),
-    hook("pre_auxiliary_call", O, N, "before each attempt at a side request").bounded(),
-    hook("post_auxiliary_call", O, N, "after each attempt at a side request").bounded(),
+    hook("pre_api_request", O, N, "before each attempt at a request").bounded().behind(),
+    hook("post_api_request", O, N, "after each answered request").bounded().behind(),
+    hook("api_request_error", O, N, "after each failed attempt").bounded().behind(),
+    hook("pre_auxiliary_call", O, N, "before each attempt at a side request").bounded().behind(),
+    hook("post_auxiliary_call", O, N, "after each attempt at a side request").bounded().behind(),
     hook(
         "transform_api_error_classification",
         T,

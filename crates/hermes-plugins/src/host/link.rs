@@ -420,10 +420,11 @@ impl Link {
         answer.unwrap_or_else(|_| Err(CallError::Gone("its link was closed".to_owned())))
     }
 
-    /// Sends one event to several callbacks; the results come one by one.
+    /// Sends one event, in pieces of one JSON object, to several callbacks; the results come one by
+    /// one.
     pub(crate) fn fan(
         &self,
-        params: &str,
+        params: &[&str],
     ) -> Result<(u64, mpsc::UnboundedReceiver<FanItem>), CallError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -432,7 +433,7 @@ impl Link {
             locked(&self.waiting).remove(&number);
             return Err(CallError::Gone(why));
         }
-        self.write(request(number, "fanout", params));
+        self.write(request_of(number, "fanout", params));
         Ok((number, receiver))
     }
 
@@ -481,8 +482,20 @@ impl Drop for Link {
 }
 
 fn request(number: u64, method: &str, params: &str) -> Vec<u8> {
-    format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#)
-        .into_bytes()
+    request_of(number, method, &[params])
+}
+
+/// A request whose parameters stand in pieces, which may be long.
+fn request_of(number: u64, method: &str, params: &[&str]) -> Vec<u8> {
+    let head = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":"#);
+    let length = params.iter().map(|piece| piece.len()).sum::<usize>();
+    let mut out = Vec::with_capacity(head.len() + length + 1);
+    out.extend_from_slice(head.as_bytes());
+    for piece in params {
+        out.extend_from_slice(piece.as_bytes());
+    }
+    out.push(b'}');
+    out
 }
 
 fn empty() -> Box<RawValue> {

@@ -105,7 +105,22 @@ fn hook(event: &str, entry: &Value, home: Option<&str>) -> Result<ShellHook, Str
         matcher,
         timeout: Duration::from_secs(timeout),
         fail_closed: closed,
+        env: names(entry.get("env"))?,
     })
+}
+
+/// The variables that an entry asks for.
+fn names(value: Option<&Value>) -> Result<Vec<String>, String> {
+    let odd = |value: &Value| format!("env is {value}, wanted a list of variables' names");
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(name)) => Ok(vec![name.clone()]),
+        Some(Value::Array(names)) => names
+            .iter()
+            .map(|name| name.as_str().map(str::to_owned).ok_or_else(|| odd(name)))
+            .collect(),
+        Some(other) => Err(odd(other)),
+    }
 }
 
 /// Splits a command into words as a shell does, without running one: quotes and backslashes count,

@@ -1,12 +1,12 @@
 //! Events that must be heard, from the store to the callbacks.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use hermes_core::{
-    DeleteReason, OutboxEvent, PostCompaction, ScriptedEnv, SessionDelete, SessionId, Timestamp,
-};
+use hermes_core::{DeleteReason, OutboxEvent, PostCompaction, SessionDelete, SessionId, Timestamp};
 use hermes_home::{Home, SystemEnv};
-use hermes_store::{OpenMode, Record, SessionInit, Store, StorePaths};
+use hermes_store::{OpenMode, Record, SessionInit, SessionWriter, Store, StorePaths};
 
 use crate::rig::Rig;
 
@@ -103,27 +103,115 @@ async fn without_a_subscriber_an_event_is_delivered_at_once() {
     assert_eq!(store.pending_events().unwrap(), 0);
 }
 
-#[tokio::test]
-async fn an_event_whose_deliverer_died_is_heard_again_and_says_so() {
-    let rig = Rig::new().plugin("hears", HEARS);
-    let home = Home::at(rig.home());
-    home.ensure().unwrap();
-    let paths = StorePaths {
-        db: home.store_path(),
-        spool_dir: home.spool_dir(),
-        drafts_dir: home.drafts_dir(),
-    };
-    let env = Arc::new(ScriptedEnv::new(Timestamp(1_796_032_560_000_000), 1, 7));
-    let store = Store::open(paths, Arc::clone(&env) as _, OpenMode::ReadWrite).unwrap();
-    let id = SessionId::generate(&*env);
+/// A plugin with callbacks `h0`, `h1`, ... for `post_compaction`, each with this body.
+fn hearers(bodies: &[&str]) -> String {
+    let mut code = String::from(
+        "import os, time\nHOME = os.environ['HERMES_HOME']\n\
+         def note(text):\n    open(HOME + '/heard', 'a').write(text + ' ')\n",
+    );
+    let mut register = String::from("def register(ctx):\n");
+    for (number, body) in bodies.iter().enumerate() {
+        write!(code, "def h{number}(**event):\n    {body}\n").unwrap();
+        writeln!(register, "    ctx.register_hook('post_compaction', h{number})").unwrap();
+    }
+    code + &register
+}
+
+fn committed(store: &Store, count: usize) -> (SessionId, SessionWriter) {
+    let id = SessionId::generate(&SystemEnv::new("UTC"));
     let mut writer = store.create_session(init(&id), Vec::new()).unwrap();
-    drop(writer.commit(vec![Record::Event(compaction(&id))]).unwrap());
+    let events = (0..count).map(|_| Record::Event(compaction(&id))).collect();
+    drop(writer.commit(events).unwrap());
+    (id, writer)
+}
+
+/// Waits for what goes on by itself.
+async fn until(what: &str, mut there: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_mins(2);
+    while !there() {
+        assert!(Instant::now() < end, "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_event_whose_deliverer_died_is_heard_again_at_once_and_says_so() {
+    let rig = Rig::new().plugin("hears", HEARS);
+    let first = store(&rig);
+    let (id, writer) = committed(&first, 1);
     // Claimed, and then nothing: the process is gone.
-    assert_eq!(store.claim_events(None, 1).unwrap().len(), 1);
-    env.advance_millis(24 * 3600 * 1000);
+    assert_eq!(first.claim_events(None, 1).unwrap().len(), 1);
+    drop(writer);
+    first.close();
     let plugins = rig.start();
-    assert_eq!(plugins.deliver(&store, Some(&id)).await.unwrap(), 1);
+    assert_eq!(plugins.deliver(&store(&rig), Some(&id)).await.unwrap(), 1);
     let heard = rig.read("heard");
     assert!(heard.contains("\"redelivered\": true"), "{heard}");
+    plugins.close().await;
+}
+
+#[tokio::test]
+async fn twenty_bad_callbacks_hold_a_session_for_one_time_limit_and_the_event_until_they_are_through()
+ {
+    let mut bodies = vec!["raise ValueError('no')"; 20];
+    bodies[1] = "time.sleep(600)";
+    bodies[5] = "time.sleep(600)";
+    bodies[7] = "os._exit(3)";
+    bodies[19] = "note('last')";
+    let mut rig = Rig::new().plugin("bad", &hearers(&bodies));
+    rig.config.hook_callback_timeout = 2.0;
+    let store = store(&rig);
+    let (id, _writer) = committed(&store, 2);
+    let plugins = rig.start();
+    plugins.ready().await;
+    let began = Instant::now();
+    // One limit for both: what stands behind an event that took too long is not waited for either.
+    assert_eq!(plugins.deliver(&store, Some(&id)).await.unwrap(), 0);
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert_eq!((rig.read("heard").as_str(), store.pending_events().unwrap()), ("", 2));
+    // Nor is it waited for a second time.
+    let again = Instant::now();
+    assert_eq!(plugins.deliver(&store, Some(&id)).await.unwrap(), 0);
+    assert!(again.elapsed() < began.elapsed());
+    until("it is delivered when it is through", || store.pending_events().unwrap() == 0).await;
+    assert_eq!(rig.read("heard"), "last last ");
+    plugins.close().await;
+}
+
+#[tokio::test]
+async fn an_event_that_was_not_told_whole_is_the_next_process_s() {
+    let hangs = "time.sleep(0 if event.get('redelivered') else 600)";
+    let bodies = ["note(str(event.get('redelivered')))", hangs, hangs, hangs, hangs, "note('end')"];
+    let mut rig = Rig::new().plugin("slow", &hearers(&bodies));
+    rig.config.hook_callback_timeout = 3.0;
+    let store = store(&rig);
+    let (id, _writer) = committed(&store, 1);
+    let plugins = rig.start();
+    plugins.ready().await;
+    assert_eq!(plugins.deliver(&store, Some(&id)).await.unwrap(), 0);
+    // The program ends while callbacks are still to be asked.
+    plugins.close().await;
+    assert_eq!((rig.read("heard").as_str(), store.pending_events().unwrap()), ("None ", 1));
+    let next = rig.start();
+    assert_eq!(next.deliver(&store, Some(&id)).await.unwrap(), 1);
+    assert_eq!(rig.read("heard"), "None True end ");
+    next.close().await;
+}
+
+#[tokio::test]
+async fn a_callback_that_hung_lately_still_hears_what_must_be_heard() {
+    let body = "note('heard') if os.path.exists(HOME + '/again') else time.sleep(600)";
+    let mut rig = Rig::new().plugin("once", &hearers(&[body]));
+    rig.config.hook_callback_timeout = 1.0;
+    let store = store(&rig);
+    let plugins = rig.start();
+    plugins.ready().await;
+    let (first, _a) = committed(&store, 1);
+    plugins.deliver(&store, Some(&first)).await.unwrap();
+    until("the first event is through", || store.pending_events().unwrap() == 0).await;
+    std::fs::write(rig.home().join("again"), "").unwrap();
+    let (second, _b) = committed(&store, 1);
+    assert_eq!(plugins.deliver(&store, Some(&second)).await.unwrap(), 1);
+    assert_eq!(rig.read("heard"), "heard ");
     plugins.close().await;
 }

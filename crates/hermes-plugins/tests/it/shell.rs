@@ -52,7 +52,7 @@ async fn b061_a_slow_hook_is_ended_others_run_and_a_slow_guard_blocks() {
     let (rig, plugins) = case("B061");
     let began = Instant::now();
     plugins.dispatch("on_session_start", payload("s")).await;
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
     assert_eq!(rig.read("hook.log"), "ran\n");
     let call = payload("s").text("tool_name", "terminal").value("args", json!({"command": "ls"}));
     let gate = gate(&plugins.dispatch("pre_tool_call", call).await);
@@ -61,7 +61,11 @@ async fn b061_a_slow_hook_is_ended_others_run_and_a_slow_guard_blocks() {
     let free = payload("s").text("tool_name", "read_file");
     let outcome = plugins.dispatch("pre_tool_call", free).await;
     assert!(outcome.results.is_empty(), "the matcher fits another tool");
-    assert!(still_running("sleep 120", rig.home()).is_empty(), "its process group is gone");
+    let end = Instant::now() + Duration::from_mins(1);
+    while !still_running("sleep 120", rig.home()).is_empty() {
+        assert!(Instant::now() < end, "its process group is not gone");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Processes whose command line is this and whose folder is below `home`.
@@ -145,4 +149,63 @@ async fn a_hook_that_leaves_a_process_behind_does_not_hold_up_its_answer() {
     let outcome = plugins.dispatch("pre_llm_call", payload("s")).await;
     assert_eq!(outcome.results[0].said, Said::Value(json!("c")));
     assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_shell_hook_sees_no_secret_that_is_not_named_and_this_program_first() {
+    let mut rig = Rig::new();
+    for (name, value) in [
+        ("WORK_TOKEN", "not-a-token"),
+        ("CHAT_TOKEN", "not-a-token-either"),
+        ("PASSED_KEY", "not-a-key"),
+        ("PLAIN", "plain"),
+    ] {
+        rig.vars.insert(name.into(), value.into());
+    }
+    let config = "hooks:\n  on_session_start:\n    - command: sh -c 'env > seen'\n      env: [CHAT_TOKEN]\n    - {command: 'true', env: {A: 1}}\n";
+    let run = async |secrets: bool| {
+        let mut options = rig.options();
+        let hooks = parse(config).unwrap().root.map_or(Datum::Null, |root| Datum::of(&root));
+        let Datum::Map(fields) = hooks else { panic!() };
+        options.hooks = fields.into_iter().next().unwrap().1;
+        options.accept_hooks = true;
+        options.cli = Some(rig.home().join("bin/hermes"));
+        options.env_passthrough = vec!["PASSED_KEY".into()];
+        if secrets {
+            let loaded =
+                hermes_home::load(&options.home, &rig.vars, &hermes_home::Overrides::default())
+                    .unwrap();
+            let known = hermes_home::Secrets::of(&options.home, &loaded.config, &rig.vars);
+            options.secrets = Some(std::sync::Arc::new(known));
+        }
+        let plugins = Plugins::new(options);
+        plugins.dispatch("on_session_start", payload("s")).await;
+        assert!(plugins.problems()[0].contains("env is {\"A\":1}"), "{:?}", plugins.problems());
+        rig.read("seen")
+    };
+    for secrets in [false, true] {
+        let seen = run(secrets).await;
+        let has = |line: &str| seen.lines().any(|found| found == line);
+        assert!(!seen.contains("WORK_TOKEN"), "{seen}");
+        assert!(has("CHAT_TOKEN=not-a-token-either") && has("PASSED_KEY=not-a-key"), "{seen}");
+        assert!(has("PLAIN=plain"));
+        assert!(has(&format!("HERMES_HOME={}", rig.home().display())), "{seen}");
+        assert!(has(&format!("HERMES_CLI={}", rig.home().join("bin/hermes").display())));
+        let path = format!("PATH={}:", rig.home().join("bin").display());
+        assert!(seen.lines().any(|line| line.starts_with(&path)), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_shell_hook_that_observes_is_told_holds_no_secret_in_its_history_either() {
+    let rig = Rig::new();
+    let config = "hooks:\n  post_llm_call:\n    - command: sh -c 'cat > told'\n";
+    let plugins = start(&rig, config);
+    let secret = format!("sk-{}", "a1B2c3D4".repeat(5));
+    let history = [format!("{{\"role\":\"user\",\"content\":\"it is {secret}\"}}").into()].into();
+    plugins
+        .dispatch("post_llm_call", payload("s").list("conversation_history", "s", history))
+        .await;
+    let told = rig.read("told");
+    assert!(told.contains("it is") && !told.contains(&secret), "{told}");
 }
