@@ -54,8 +54,16 @@ impl Plugins {
                 lanes.push(event.lane.clone());
             }
         }
-        for lane in lanes {
-            self.0.lanes.wait(&lane, self.0.timeout, |pending| pending.asks(&[heard()])).await;
+        // One limit for all of them: who delivers for others waits no longer than for itself.
+        let through = async {
+            for lane in &lanes {
+                self.0.lanes.wait(lane, self.0.timeout, |pending| pending.asks(&[heard()])).await;
+            }
+        };
+        match self.0.timeout {
+            None => through.await,
+            // What is not through by then goes on without the caller.
+            Some(limit) => drop(tokio::time::timeout(limit, through).await),
         }
         Ok(events.iter().filter(|event| event.delivered.load(Ordering::Relaxed)).count())
     }

@@ -80,6 +80,7 @@ pub fn plugins_of(
         accept_hooks: surface.accept_hooks || config.hooks_auto_accept,
         gateway: surface.gateway,
         redactor: Some(redactor.clone()),
+        env_passthrough: config.terminal.env_passthrough.clone(),
         ..PluginOptions::new(
             home.clone(),
             config.plugins.clone(),
