@@ -193,7 +193,8 @@ impl Inner {
         let place = cwd.display().to_string();
         let profile = self.options.home.profile();
         let input = shell::body_of(hook.event.name, fields.clone(), &place, profile);
-        let ran = shell::run(&hook.argv, &input, cwd, &self.environment(), hook.timeout).await;
+        let env = self.environment(crate::environ::For::ShellHook(&hook.env));
+        let ran = shell::run(&hook.argv, &input, cwd, &env, hook.timeout).await;
         trial.meaning = match hook.judge(&ran) {
             Said::Value(value) => value,
             _ => Value::Null,
