@@ -147,13 +147,14 @@ def large(run: Runner, rows: int, questions: Path, runs: int) -> list[Row]:
 def questions_in_other_words(run: Runner, conversations: int) -> list[Row]:
     """The share of questions that find their session and show the decisive turn."""
     pattern = re.compile(
-        r"^(\w+), seed.*first 1, 3, 5, 10: [\d.]+ %, [\d.]+ %, ([\d.]+) %.*answer: ([\d.]+) %$"
+        r"^(?:(\w+), )?seed \d+:.*?10: [\d.]+ %, [\d.]+ %, ([\d.]+) %.*?answer: ([\d.]+) %",
+        re.DOTALL | re.MULTILINE,
     )
     found: dict[str, list[tuple[float, float]]] = {}
     for seed in SEEDS:
-        for line in run.hermes("eval", str(seed), str(conversations)).splitlines():
-            if match := pattern.match(line):
-                found.setdefault(match[1], []).append((float(match[2]), float(match[3])))
+        for match in pattern.finditer(run.hermes("eval", str(seed), str(conversations))):
+            shares = (float(match[2]), float(match[3]))
+            found.setdefault(match[1] or "talk", []).append(shares)
     if not found:
         raise bench.BenchError("store_bench eval printed nothing that was understood")
     rows = []
