@@ -32,6 +32,8 @@ pub(crate) struct Listener {
     count: Mutex<(String, u32)>,
     /// Who changed a request that has not ended.
     traces: Mutex<HashMap<RequestId, Vec<Value>>>,
+    /// Messages of requests that were sent and have not ended.
+    messages: Mutex<HashMap<RequestId, usize>>,
 }
 
 impl Listener {
@@ -44,6 +46,7 @@ impl Listener {
             depth,
             count: Mutex::default(),
             traces: Mutex::default(),
+            messages: Mutex::default(),
         }
     }
 
@@ -103,7 +106,23 @@ impl Listener {
         traces.get(&attempt.id).cloned().unwrap_or_default()
     }
 
+    fn sent(&self, attempt: &Attempt, messages: usize) {
+        let mut counts = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        // Requests that were given up have no end.
+        if counts.len() >= REMEMBERED {
+            counts.clear();
+        }
+        counts.insert(attempt.id.clone(), messages);
+    }
+
+    /// How many messages the attempt carried, the prompt among them; None before it was sent.
+    fn messages(&self, attempt: &Attempt) -> Option<usize> {
+        let counts = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.get(&attempt.id).copied()
+    }
+
     fn ended(&self, attempt: &Attempt) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt.id);
         self.traces.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt.id);
     }
 }
@@ -241,6 +260,8 @@ impl Attendant for Listener {
 
     fn sending<'a>(&'a self, attempt: &'a Attempt, assembled: &'a Assembled) -> Later<'a, ()> {
         Box::pin(async move {
+            let count = assembled.messages.len() + 1;
+            self.sent(attempt, count);
             let main = attempt.task == Task::Main;
             let hook = if main { "pre_api_request" } else { "pre_auxiliary_call" };
             if !self.listens(hook).await {
@@ -255,7 +276,7 @@ impl Attendant for Listener {
             let key = format!("{}:{}", attempt.session, attempt.task.as_str());
             let payload = self
                 .about(attempt)
-                .value("message_count", items.len() + 1)
+                .value("message_count", count)
                 .value("tool_count", assembled.tools.defs.len())
                 .value("approx_input_tokens", attempt.body_bytes / 4)
                 .value("request_char_count", attempt.body_bytes)
@@ -291,6 +312,7 @@ impl Attendant for Listener {
                     .value("api_duration", duration(attempt, end))
                     .value("ended_at", seconds(end.ended_at))
                     .value("first_chunk_at", end.first_byte_at.map(seconds))
+                    .value("message_count", self.messages(attempt))
                     .text("finish_reason", finish(reply))
                     .maybe("response_model", end.served_model.as_deref())
                     .value("usage", usage(&end.usage))
@@ -325,6 +347,7 @@ impl Attendant for Listener {
                     .about(attempt)
                     .value("api_duration", duration(attempt, end))
                     .value("ended_at", seconds(end.ended_at))
+                    .value("message_count", self.messages(attempt))
                     .value("status_code", end.http_status)
                     .value("usage", usage(&end.usage));
                 let payload = if main {
