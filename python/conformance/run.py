@@ -169,6 +169,7 @@ class Home:
             env=self.env(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
         )
         try:

@@ -98,7 +98,21 @@ fn replayable(
         .collect()
 }
 
+/// Deletes, and tells plugins of it.
 fn remove(
+    app: &App,
+    store: &Store,
+    ids: &[SessionId],
+    reason: DeleteReason,
+    how: &How,
+    skip_held: bool,
+) -> anyhow::Result<Exit> {
+    let exit = erase(app, store, ids, reason, how, skip_held)?;
+    plugged::deliver(app, store)?;
+    Ok(exit)
+}
+
+fn erase(
     app: &App,
     store: &Store,
     ids: &[SessionId],
@@ -139,17 +153,17 @@ fn remove(
     } else if let Some(scrubbed) = store.receipt(&receipt.request_id)? {
         receipt.scrubbed_at = scrubbed.scrubbed_at;
     }
-    plugged::deliver(app, store)?;
     shown(&receipt, "deleted", how.json)
 }
 
-/// Deletes the session of a conversation that is left.
+/// Deletes the session of a conversation that is left. Its plugins run still and are told of it at
+/// the end.
 ///
 /// # Errors
 /// If another process holds it, or the store cannot be written.
 pub fn delete_at_exit(app: &App, store: &Store, ids: &[SessionId]) -> anyhow::Result<Exit> {
     let how = How { yes: true, ..How::default() };
-    remove(app, store, ids, DeleteReason::Delete, &how, false)
+    erase(app, store, ids, DeleteReason::Delete, &how, false)
 }
 
 fn shown(receipt: &DeleteReceipt, word: &str, json: bool) -> anyhow::Result<Exit> {

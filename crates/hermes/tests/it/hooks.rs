@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::rig::{Rig, serve};
+use crate::terminal::Terminal;
 
 /// A shell hook's program in the home.
 #[cfg(unix)]
@@ -102,4 +103,22 @@ fn plugins_come_before_shell_hooks_in_the_order_of_the_list() {
     assert_eq!(tried[0]["meaning"]["message"], "not today", "{tried}");
     let other = rig.json(["hooks", "test", "pre_tool_call", "--for-tool", "read_file", "--json"]);
     assert_eq!(other[0]["wanted"], false, "{other}");
+}
+
+#[test]
+#[cfg(unix)]
+fn at_a_terminal_the_person_is_asked_before_a_shell_hook_first_runs() {
+    let rig = Rig::new();
+    let command = script(&rig, "bye.sh", r#"cat > /dev/null; echo '{"message": "see you"}'"#);
+    rig.config(&format!("hooks:\n  on_session_finalize:\n    - command: {command}\n"));
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for("run for on_session_finalize? [y/N]");
+    terminal.line("y");
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0);
+    assert!(screen.contains("see you"), "{screen}");
+    let listed = rig.json(["hooks", "list", "--json"]);
+    assert_eq!(listed["shell_hooks"][0]["consented"], true, "{listed}");
 }

@@ -340,3 +340,56 @@ def register(ctx):
     terminal.send("\x15\x04");
     assert_eq!(terminal.end().0, 0);
 }
+
+#[test]
+fn a_session_deleted_on_the_way_out_is_told_to_the_plugins_that_run() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    install(&rig, "every_hook");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("hello");
+    terminal.wait_for("rehearsal model");
+    terminal.wait_for_prompt();
+    terminal.line("/exit --delete");
+    assert_eq!(terminal.end().0, 0);
+    let heard = heard(&rig);
+    let count = |name: &str| heard.iter().filter(|it| *it == name).count();
+    assert_eq!((count("on_session_delete"), count("on_session_finalize")), (1, 1), "{heard:?}");
+    assert_eq!(count("pre_command"), 1, "{heard:?}");
+}
+
+/// The code block of the guide that begins like this.
+#[cfg(unix)]
+fn of_guide(begin: &str) -> String {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/plugins.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let at = guide.find(begin).unwrap_or_else(|| panic!("the guide has no block {begin:?}"));
+    guide[at..].split("```").next().unwrap().to_owned()
+}
+
+#[test]
+#[cfg(unix)]
+fn the_guides_plugins_do_what_the_guide_says() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "approvals:\n  allow: ['git push --force']\n");
+    plugin(&rig, "rules", &of_guide("RULES = "));
+    let folder = rig.home().join("plugins/guard");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("plugin.yaml"), of_guide("name: guard")).unwrap();
+    fs::write(folder.join("run.sh"), of_guide("#!/bin/sh")).unwrap();
+    fs::set_permissions(folder.join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    rig.ok(["plugins", "validate", folder.to_str().unwrap()]);
+    rig.ok(["plugins", "enable", "guard"]);
+    rig.ok(["plugins", "enable", "rules"]);
+    let doctor = rig.json(["plugins", "doctor", "--json"]);
+    assert_eq!(doctor["plugins"][0]["hooks"]["pre_tool_call"], 1, "{doctor}");
+    assert_eq!(doctor["plugins"][1]["hooks"]["post_compaction"], 1, "{doctor}");
+    let turn = rig.json(["chat", "--json", "-q", "run git push --force"]);
+    let session = turn["session_id"].as_str().unwrap();
+    let export = rig.ok(["sessions", "export", "--session-id", session]);
+    assert!(export.contains("force pushes are not allowed here"), "{export}");
+}
