@@ -112,7 +112,11 @@ impl Conversation {
         };
         let mut parts = Vec::new();
         for name in names {
-            let skill = load_skill(&context, name, None, 0).map_err(AgentError::Skill)?;
+            let skill = match self.load_plugin_skill(services, name, None, 0) {
+                Some(of_plugin) => of_plugin,
+                None => load_skill(&context, name, None, 0),
+            };
+            let skill = skill.map_err(AgentError::Skill)?;
             for warning in &skill.warnings {
                 notice(sink, NoticeLevel::Warning, warning.clone());
             }

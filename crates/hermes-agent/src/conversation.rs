@@ -328,7 +328,9 @@ impl Conversation {
 
     /// The tools as they are now, pinned or not.
     pub(crate) fn live_definitions(&self) -> Vec<ToolDef> {
-        definitions(&*self.registry, &self.options)
+        let mut live = definitions(&*self.registry, &self.options);
+        live.extend(self.skill_tool(&live));
+        live
     }
 
     /// Calls `then` with what a prompt of this session is made of.
@@ -607,7 +609,7 @@ fn registry(
 }
 
 /// What is offered to the model: the registry's tools, and delegation where it is wanted.
-pub(crate) fn definitions(registry: &dyn ToolRegistry, options: &StartOptions) -> Vec<ToolDef> {
+fn definitions(registry: &dyn ToolRegistry, options: &StartOptions) -> Vec<ToolDef> {
     let mut definitions = registry.definitions();
     definitions.push(compact::recall_definition());
     if options.delegates && options.child_of.is_none() {

@@ -26,4 +26,4 @@ mod tools;
 pub use guard::{ApprovalRequest, Approver, Decision, DenyAll, SessionApproval};
 pub use provenance::TurnSources;
 pub use registry::{BuiltinTools, ToolContext};
-pub use tools::{LoadedSkill, SkillContext, load_skill};
+pub use tools::{LoadedSkill, SkillContext, load_found, load_skill};

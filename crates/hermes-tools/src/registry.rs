@@ -54,6 +54,12 @@ impl BuiltinTools {
         TOOLS.iter().map(|tool| tool.name)
     }
 
+    /// The definition of a built-in tool, offered or not.
+    pub fn definition(name: &str) -> Option<ToolDef> {
+        let tool = TOOLS.iter().find(|tool| tool.name == name)?;
+        Some(ToolDef { name: tool.name.into(), json: tool.json.into() })
+    }
+
     /// Commands that the person allowed until the session ends.
     pub fn session_approvals(&self) -> Vec<SessionApproval> {
         self.bench.guard.session_approvals()

@@ -20,7 +20,7 @@ use hermes_core::{ToolOutcome, ToolSink};
 use crate::args::{Args, Param};
 use crate::bench::Workbench;
 
-pub use self::skills::{LoadedSkill, SkillContext, load_skill};
+pub use self::skills::{LoadedSkill, SkillContext, load_found, load_skill};
 
 /// A running call.
 pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = ToolOutcome> + Send + 'a>>;

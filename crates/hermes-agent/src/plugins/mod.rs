@@ -16,6 +16,7 @@ mod model;
 mod serve;
 mod session;
 mod setup;
+mod skills;
 mod stream;
 mod tool;
 mod turn;
@@ -23,9 +24,11 @@ mod turn;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use hermes_context::skills::Skill;
 use hermes_context::{PluginSection, build_snapshot};
-use hermes_core::{RowStatus, SessionId, ToolOutcome, ToolSet};
+use hermes_core::{RowStatus, SessionId, ToolDef, ToolOutcome, ToolSet};
 use hermes_plugins::{CallContext, Payload, WithPlugins};
+use hermes_tools::BuiltinTools;
 use serde_json::json;
 
 pub(crate) use asking::{Now, heard};
@@ -34,7 +37,7 @@ pub use session::TypedCommand;
 pub use setup::{Plugged, PluginSurface, plugins_of};
 pub(crate) use stream::Streamed;
 
-use crate::conversation::{Conversation, definitions};
+use crate::conversation::Conversation;
 use crate::{AgentError, Services};
 
 /// What a session knows of the plugins that it runs with.
@@ -46,6 +49,8 @@ pub(crate) struct State {
     start_due: bool,
     /// The sections of plugins, as they stand in the prompt.
     pub(crate) sections: Vec<PluginSection>,
+    /// The skills of plugins, with whose they are.
+    pub(crate) skills: Vec<(String, Skill)>,
     /// The history in the form in which plugins know it.
     history: history::History,
     /// The turn and the tool call of the moment.
@@ -109,6 +114,8 @@ impl Conversation {
                 text: section.text,
             })
             .collect();
+        self.plugged.skills = skills::of(plugins);
+        self.plugged.sections.extend(skills::sections(&self.plugged.skills));
         if self.is_stored() {
             let info = services.store.session(&self.id)?;
             if let Some(info) = info {
@@ -116,7 +123,7 @@ impl Conversation {
                 self.plugged.start_due = self.resumed.rebuilt_because.is_some();
             }
         } else {
-            self.tools = Arc::new(ToolSet::new(definitions(&*self.registry, &self.options)));
+            self.tools = Arc::new(ToolSet::new(self.live_definitions()));
             let built = self.with_input(services, &self.tools, build_snapshot);
             self.snapshot = Arc::new(built.snapshot);
             self.warnings = built.warnings;
@@ -124,6 +131,15 @@ impl Conversation {
             self.plugged.start_due = true;
         }
         Ok(())
+    }
+
+    /// The tool that loads skills, where only plugins have some.
+    pub(crate) fn skill_tool(&self, offered: &[ToolDef]) -> Option<ToolDef> {
+        let there = offered.iter().any(|def| &*def.name == skills::VIEW);
+        if there || self.plugged.skills.is_empty() {
+            return None;
+        }
+        BuiltinTools::definition(skills::VIEW)
     }
 
     /// The conversation as plugins are told of it.

@@ -206,6 +206,9 @@ impl Conversation {
     ) -> ToolOutcome {
         let call = &allowed.call;
         let Some(plugins) = services.plugins() else { return self.registry.call(call, sink).await };
+        if let Some(viewed) = self.view_plugin_skill(services, call) {
+            return viewed;
+        }
         if !plugins.has_middleware("tool_execution").await {
             return self.registry.call(call, sink).await;
         }

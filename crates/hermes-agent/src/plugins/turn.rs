@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use hermes_core::{
     EventSink, NoticeLevel, Origin, Part, PartBody, Seq, Standing, TurnOutcome, slot,
 };
+use hermes_home::yaml::Datum;
 use hermes_plugins::Plugins;
 use hermes_store::Record;
 use serde_json::Value;
@@ -13,6 +14,9 @@ use serde_json::Value;
 use super::history::content;
 use crate::conversation::Conversation;
 use crate::{AgentError, Cancel, Services, TurnReport, notice};
+
+/// The longest text that a plugin adds to a message, in characters, if nothing else is said.
+const LONGEST: usize = 10_000;
 
 impl Conversation {
     /// What plugins hear and say before a turn's first request: what must be heard, the start of the
@@ -82,7 +86,19 @@ impl Conversation {
         let now = services.env.now();
         let mut records = Vec::new();
         let mut parts = Vec::new();
+        let most = longest(&services.config.hooks);
         for (plugin, text) in found {
+            let text = match most.and_then(|most| cut(&text, most)) {
+                Some((cut, left_out)) => {
+                    let told = format!(
+                        "{left_out} characters of what the plugin {plugin} adds to the message are \
+                         left out; hint: hooks.output_spill.max_chars"
+                    );
+                    notice(sink, NoticeLevel::Warning, told);
+                    cut
+                }
+                None => text,
+            };
             let part = Part {
                 seq: self.next_seq(),
                 row,
@@ -156,5 +172,56 @@ impl Conversation {
             .value("user_message", said)
             .text("assistant_response", answer)
             .list("conversation_history", self.id.as_str(), items))
+    }
+}
+
+/// The longest text that a plugin may add, in characters; None for any.
+fn longest(hooks: &Datum) -> Option<usize> {
+    let Datum::Map(hooks) = hooks else { return Some(LONGEST) };
+    let spill = hooks.iter().find(|(name, _)| name == "output_spill").map(|(_, value)| value);
+    let spill: Value =
+        spill.and_then(|spill| serde_json::from_str(&spill.to_json()).ok()).unwrap_or_default();
+    if spill["enabled"] == Value::Bool(false) {
+        return None;
+    }
+    let most = spill["max_chars"].as_u64().and_then(|most| usize::try_from(most).ok());
+    Some(most.filter(|most| *most > 0).unwrap_or(LONGEST))
+}
+
+/// A text with its middle left out, and how many characters that are.
+fn cut(text: &str, most: usize) -> Option<(String, usize)> {
+    let count = text.chars().count();
+    if count <= most {
+        return None;
+    }
+    let (head, tail) = (most * 3 / 4, most / 4);
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    let left_out = count - head - tail;
+    Some((format!("{start}\n[... {left_out} characters are left out ...]\n{end}"), left_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_keeps_its_beginning_and_its_end() {
+        assert_eq!(cut("short", 5), None);
+        let long = format!("a{}z", "-".repeat(50));
+        let (text, left_out) = cut(&long, 12).unwrap();
+        assert!(text.starts_with("a--") && text.ends_with("-z"), "{text}");
+        assert_eq!(left_out, 40);
+    }
+
+    #[test]
+    fn the_limit_is_the_settings_and_can_be_switched_off() {
+        let datum = |yaml: &str| {
+            let document = hermes_home::yaml::parse(yaml).unwrap();
+            document.root.as_ref().map_or(Datum::Null, Datum::of)
+        };
+        assert_eq!(longest(&Datum::Map(Vec::new())), Some(LONGEST));
+        assert_eq!(longest(&datum("output_spill: {max_chars: 70}")), Some(70));
+        assert_eq!(longest(&datum("output_spill: {enabled: false}")), None);
     }
 }

@@ -113,6 +113,19 @@ pub fn load_skill(
     let catalogue = context.catalogue();
     let skill =
         skills::find(&catalogue.skills, &context.gate(), name).map_err(|e| e.to_string())?;
+    load_found(context, skill, file, offset)
+}
+
+/// Loads a page of a skill that was found.
+///
+/// # Errors
+/// If the file cannot be read; in words for the model.
+pub fn load_found(
+    context: &SkillContext<'_>,
+    skill: &skills::Skill,
+    file: Option<&str>,
+    offset: usize,
+) -> Result<LoadedSkill, String> {
     let view = skills::view(skill, file, offset).map_err(|e| e.to_string())?;
     let text = match context.session {
         Some(session) if context.config.skills.template_vars => {

@@ -115,3 +115,28 @@ fn a_turn_that_changed_files_is_sent_on_by_a_plugin_at_most_three_times() {
     assert!(rig.bodies()[2].to_string().contains("CHECK 0"));
     all_verify(&services);
 }
+
+#[test]
+fn a_skill_of_a_plugin_is_in_the_prompts_index_and_loaded_by_its_whole_name() {
+    let code = "def register(ctx):\n    from pathlib import Path\n    folder = Path(HOME, 'theirs')\n    folder.mkdir(exist_ok=True)\n\
+        \x20   (folder / 'SKILL.md').write_text('---\\nname: tidy\\ndescription: x\\n---\\nBODY-1\\n')\n\
+        \x20   ctx.register_skill('tidy', folder / 'SKILL.md', description='INDEX-1 of it')\n";
+    let view = |name: &str| calls("skill_view", &json!({"name": name}));
+    let rig = Rig::new(&[view("brings:tidy"), answer("one"), answer("two")]).plugin("brings", code);
+    let services = rig.services();
+    let mut conversation = rig.start(&services);
+    say(&services, &mut conversation, "load it");
+    let block = conversation.blocks().iter().find(|it| it.id == "plugin:skills.brings").unwrap();
+    assert_eq!(block.source.to_string(), "plugin brings");
+    assert!(conversation.snapshot().text.contains("brings:tidy: INDEX-1 of it"));
+    let row = conversation.rows().iter().find(|row| row.tool.is_some()).unwrap();
+    assert!(row.text_of(Origin::Skill).contains("BODY-1"), "{row:?}");
+    let input = hermes_agent::UserInput {
+        skills: vec!["brings:tidy".to_owned()],
+        ..hermes_agent::UserInput::text("again")
+    };
+    crate::bench::say(&services, &mut conversation, input);
+    let said = conversation.rows().iter().rfind(|row| row.role == hermes_core::Role::User).unwrap();
+    assert!(said.text_of(Origin::Skill).contains("BODY-1"));
+    all_verify(&services);
+}
