@@ -110,9 +110,10 @@ fn push_folded(c: char, out: &mut String) {
         out.push(c.to_ascii_lowercase());
         return;
     }
-    // Full-width forms of ASCII.
+    // Full-width forms of ASCII, but for those that may not stand in a token.
     if let '\u{ff01}'..='\u{ff5e}' = c
         && let Some(ascii) = char::from_u32(c as u32 - 0xfee0)
+        && !matches!(ascii, '"' | '(' | ')')
     {
         out.push(ascii.to_ascii_lowercase());
         return;
@@ -394,6 +395,16 @@ mod tests {
         check("-- ** ()", "", "");
         let hex = "a3f9c1d2e4b5a6978812";
         assert_eq!(tokens_of(hex).words, hex);
+    }
+
+    #[test]
+    fn a_bracket_of_full_width_in_a_name_cannot_end_a_question() {
+        for text in ["\u{ff08}\u{1e950}", "Ａ（１）", "＂Ａ＂１"] {
+            let tokens = tokens_of(text);
+            assert!(!tokens.wholes.contains(['"', '(', ')']), "{text}: {tokens:?}");
+            assert!(!tokens.words.contains(['"', '(', ')']), "{text}: {tokens:?}");
+        }
+        assert_eq!(tokens_of("Ｃ＋＋１").wholes, tokens_of("C++1").wholes);
     }
 
     proptest! {
