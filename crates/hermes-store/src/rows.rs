@@ -166,7 +166,7 @@ pub(crate) fn load_rows(
     let mut found = statement.query(params![session_no, from, to]).doing("reading rows")?;
     let mut rows: Vec<Row> = Vec::new();
     while let Some(row) = found.next().doing("reading rows")? {
-        rows.push(row_of(row)?);
+        rows.push(row_of(row, 0)?);
     }
     let (sql, range) = match only {
         Some(seq) => ("row_key BETWEEN ?1 AND ?2", (key(session_no, seq), key(session_no, seq))),
@@ -179,24 +179,26 @@ pub(crate) fn load_rows(
     Ok(rows)
 }
 
-fn row_of(row: &rusqlite::Row<'_>) -> Result<Row, StoreError> {
+/// A row without its parts. Its columns (`seq, turn, role, standing, status, created_at, call_id,
+/// tool_name, finish_reason`) begin at `from`.
+pub(crate) fn row_of(row: &rusqlite::Row<'_>, from: usize) -> Result<Row, StoreError> {
     const DOING: &str = "reading a row";
-    let seq = Seq(row.get::<_, i64>(0).doing(DOING)? as u64);
+    let seq = Seq(row.get::<_, i64>(from).doing(DOING)? as u64);
     let bad = |what: &str| unreadable(format!("row {seq}"), format!("an unknown {what}"));
-    let call_id: Option<String> = row.get(6).doing(DOING)?;
-    let name: Option<String> = row.get(7).doing(DOING)?;
+    let call_id: Option<String> = row.get(from + 6).doing(DOING)?;
+    let name: Option<String> = row.get(from + 7).doing(DOING)?;
     let tool = call_id
         .zip(name)
         .map(|(call_id, name)| ToolLink { call_id: call_id.into(), name: name.into() });
     Ok(Row {
         seq,
-        turn: TurnNo(row.get(1).doing(DOING)?),
-        role: role_of(row.get(2).doing(DOING)?).ok_or_else(|| bad("role"))?,
-        standing: standing_of(row.get(3).doing(DOING)?).ok_or_else(|| bad("standing"))?,
-        status: status_of(row.get(4).doing(DOING)?).ok_or_else(|| bad("status"))?,
-        created_at: Timestamp(row.get(5).doing(DOING)?),
+        turn: TurnNo(row.get(from + 1).doing(DOING)?),
+        role: role_of(row.get(from + 2).doing(DOING)?).ok_or_else(|| bad("role"))?,
+        standing: standing_of(row.get(from + 3).doing(DOING)?).ok_or_else(|| bad("standing"))?,
+        status: status_of(row.get(from + 4).doing(DOING)?).ok_or_else(|| bad("status"))?,
+        created_at: Timestamp(row.get(from + 5).doing(DOING)?),
         tool,
-        finish_reason: row.get::<_, Option<String>>(8).doing(DOING)?.map(Arc::from),
+        finish_reason: row.get::<_, Option<String>>(from + 8).doing(DOING)?.map(Arc::from),
         parts: Vec::new(),
     })
 }
@@ -219,7 +221,7 @@ fn load_parts(
         let owner = seq_of(row.get(1).doing(DOING)?);
         // A part without a row is left out; `check` reports it.
         if let Ok(at) = rows.binary_search_by_key(&owner, |row| row.seq) {
-            let part = part_of(row, &rows[at])?;
+            let part = part_of(row, 0, &rows[at])?;
             if rows[at].parts.is_empty() {
                 // Most rows have one part; the usual room for four is most of a history's memory.
                 rows[at].parts.reserve_exact(1);
@@ -230,39 +232,49 @@ fn load_parts(
     Ok(())
 }
 
-fn part_of(row: &rusqlite::Row<'_>, owner: &Row) -> Result<Part, StoreError> {
+/// A part of the row `owner`. Its columns (`key, row_key, slot, origin, standing, kind, created_at,
+/// label, name, ref, value`) begin at `from`.
+pub(crate) fn part_of(
+    row: &rusqlite::Row<'_>,
+    from: usize,
+    owner: &Row,
+) -> Result<Part, StoreError> {
     const DOING: &str = "reading a part";
-    let seq = seq_of(row.get(0).doing(DOING)?);
+    let seq = seq_of(row.get(from).doing(DOING)?);
     let bad = |what: &str| unreadable(format!("part {seq}"), format!("an unknown {what}"));
     let text = |at: usize| -> Result<Arc<str>, StoreError> {
-        row.get_ref(at)
+        row.get_ref(from + at)
             .doing(DOING)?
             .as_str()
             .map(Arc::from)
             .map_err(|_| unreadable(format!("part {seq}"), "no text where one must be"))
     };
-    let kind: i64 = row.get(5).doing(DOING)?;
+    let kind: i64 = row.get(from + 5).doing(DOING)?;
     let body = match kind {
         0 => PartBody::Text { text: text(10)? },
         1 => PartBody::Reasoning { field: text(8)?, text: text(10)? },
         2 => PartBody::Raw { field: text(8)?, json: text(10)? },
         3 => PartBody::ToolCall { id: text(9)?, name: text(8)?, arguments: text(10)? },
         4 => PartBody::Blob {
-            digest: digest_of(row.get_ref(10).doing(DOING)?.as_blob().unwrap_or_default(), "part")?,
+            digest: digest_of(
+                row.get_ref(from + 10).doing(DOING)?.as_blob().unwrap_or_default(),
+                "part",
+            )?,
             media_type: text(8)?,
-            bytes: row.get::<_, i64>(9).doing(DOING)? as u64,
+            bytes: row.get::<_, i64>(from + 9).doing(DOING)? as u64,
         },
         _ => return Err(bad("kind")),
     };
-    let created_at = row.get::<_, Option<i64>>(6).doing(DOING)?.map_or(owner.created_at, Timestamp);
+    let created_at =
+        row.get::<_, Option<i64>>(from + 6).doing(DOING)?.map_or(owner.created_at, Timestamp);
     Ok(Part {
         seq,
         row: owner.seq,
-        slot: row.get(2).doing(DOING)?,
-        origin: origin_of(row.get(3).doing(DOING)?).ok_or_else(|| bad("origin"))?,
-        standing: standing_of(row.get(4).doing(DOING)?).ok_or_else(|| bad("standing"))?,
+        slot: row.get(from + 2).doing(DOING)?,
+        origin: origin_of(row.get(from + 3).doing(DOING)?).ok_or_else(|| bad("origin"))?,
+        standing: standing_of(row.get(from + 4).doing(DOING)?).ok_or_else(|| bad("standing"))?,
         created_at,
-        label: row.get::<_, Option<String>>(7).doing(DOING)?.map(Arc::from),
+        label: row.get::<_, Option<String>>(from + 7).doing(DOING)?.map(Arc::from),
         body,
     })
 }

@@ -8,6 +8,7 @@ mod answer;
 mod find;
 pub(crate) mod index;
 mod matching;
+mod messages;
 mod question;
 mod rank;
 mod stem;
@@ -25,7 +26,7 @@ pub use answer::{SearchResult, SessionMeta, ShownMessage, parse_when};
 use crate::rows::key_range;
 use crate::store::Store;
 use crate::{SessionFilter, StoreError, engage};
-use answer::{Depth, Head};
+use answer::{Depth, Head, Wanted};
 use index::Index;
 use question::Question;
 use rank::Bounds;
@@ -349,12 +350,7 @@ impl Store {
 /// The first thing said by the person.
 fn preview(connection: &Connection, id: &SessionId) -> Result<String, StoreError> {
     let Some(session_no) = engage::number_of(connection, id)? else { return Ok(String::new()) };
-    let first = answer::messages(
-        connection,
-        session_no,
-        &answer::Which::After(hermes_core::Seq(0), 4),
-        false,
-    )?;
+    let first = messages::near(connection, session_no, messages::Which::first(4), false)?;
     let said = first.iter().find(|shown| shown.row.role == Role::User).or(first.first());
     Ok(said.map_or_else(String::new, |shown| {
         answer::said(&shown.row).chars().take(160).collect::<String>().replace('\n', " ")
@@ -428,11 +424,12 @@ fn search(
             .collect();
     }
     ranked.truncate(limit);
+    let wanted = Wanted { question, rarity: &candidates.rarity };
     let mut results = Vec::with_capacity(ranked.len());
-    for (at, found) in ranked.iter().enumerate() {
+    for (at, found) in ranked.into_iter().enumerate() {
         let full = request.full || (at == 0 && request.session.is_none());
         let depth = Depth { full, tools };
-        results.push(answer::result(connection, question, found, &request.profile, depth)?);
+        results.push(answer::result(connection, wanted, found, &request.profile, depth)?);
     }
     Ok((results, searched.len()))
 }

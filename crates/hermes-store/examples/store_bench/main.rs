@@ -13,6 +13,8 @@
 #![expect(clippy::print_stdout, reason = "a measuring program")]
 #![expect(clippy::unwrap_used, reason = "a measuring program stops at the first fault")]
 
+mod desk;
+mod eval;
 mod talk;
 
 use std::collections::BTreeMap;
@@ -79,7 +81,10 @@ fn main() {
         "fill" => fill(Path::new(&text(1)), number(2) as usize),
         "ask" => ask(Path::new(&text(1)), Path::new(&text(2)), number(3)),
         "grow" => grow(Path::new(&text(1)), number(2)),
-        "eval" => talk::evaluate(number(1), number(2)),
+        "eval" => {
+            eval::run("talk", number(1), &talk::make(number(1), number(2)));
+            eval::run("desk", number(1), &desk::make(number(1), number(2)));
+        }
         other => println!("unknown: {other:?}; see the head of store_bench.rs"),
     }
 }

@@ -7,10 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use hermes_core::Timestamp;
-use hermes_store::{Record, SearchRequest};
-
-use super::{Chance, START, begin, row, store};
+use super::eval::{Asked, Session, Set, pick};
+use super::{Chance, START};
 
 /// A kind of decisive turn: how it is said, how it is asked for. `{s}` is the subject, `{d}` the
 /// detail that only this turn has, `{w}` who said it.
@@ -147,16 +145,6 @@ const NAMES: &[&str] = &[
     "Wim", "Yara",
 ];
 
-struct Asked {
-    question: String,
-    session: String,
-    decisive: String,
-}
-
-fn pick<'a>(chance: &Chance, from: &'a [&'a str]) -> &'a str {
-    from[chance.below(from.len() as u64) as usize]
-}
-
 fn fill(template: &str, subject: &str, detail: &str, who: &str) -> String {
     template.replace("{s}", subject).replace("{d}", detail).replace("{w}", who)
 }
@@ -169,14 +157,10 @@ fn any_subject(chance: &Chance) -> &'static str {
 /// One in so many turns of small talk is about another session's subject.
 const STRAY: u64 = 12;
 
-/// Makes the conversations, asks the questions, prints the shares.
-pub fn evaluate(seed: u64, conversations: u64) {
-    let folder = std::env::temp_dir().join(format!("store-eval-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let store = store(&folder);
+/// Conversations of two people, 20 sessions each.
+pub fn make(seed: u64, conversations: u64) -> Set {
     let chance = Chance::new(seed);
-    let mut asked: Vec<Asked> = Vec::new();
-    let (mut sessions, mut turns) = (0_u64, 0_u64);
+    let mut set = Set::default();
     for conversation in 0..conversations {
         let people: [&str; 2] =
             [0, 1].map(|n| NAMES[((conversation * 2 + n) % NAMES.len() as u64) as usize]);
@@ -200,7 +184,7 @@ pub fn evaluate(seed: u64, conversations: u64) {
                 let who = people[(turn % 2) as usize];
                 let detail = pick(&chance, kind.details);
                 let said = fill(pick(&chance, kind.said), subject, detail, who);
-                asked.push(Asked {
+                set.asked.push(Asked {
                     question: fill(pick(&chance, kind.asked), subject, detail, who),
                     session: name.clone(),
                     decisive: said.clone(),
@@ -216,66 +200,17 @@ pub fn evaluate(seed: u64, conversations: u64) {
                 };
                 fill(pick(chance, SMALL_TALK), subject, "", "")
             };
-            let mut writer = begin(&store, &name, at);
-            let mut batch: Vec<Record> = Vec::new();
+            let mut turns: Vec<String> = Vec::new();
             for turn in 0..length {
                 let fact = facts.iter().find(|(taken, _)| *taken == turn);
                 let mut text = fact.map_or_else(|| small(&chance), |(_, said)| said.clone());
                 if chance.below(3) == 0 {
                     text = format!("{text} {}", small(&chance));
                 }
-                let said = format!("{}: {text}", people[(turn % 2) as usize]);
-                let seq = writer.next_seq();
-                let role = if turn % 2 == 0 { "user" } else { "assistant" };
-                let moment = Timestamp(at.0 + turn as i64 * 40_000_000);
-                batch.push(row(seq, role, &said, moment));
-                turns += 1;
+                turns.push(format!("{}: {text}", people[(turn % 2) as usize]));
             }
-            let _where = writer.commit(batch).unwrap();
-            writer.release().unwrap();
-            sessions += 1;
+            set.sessions.push(Session { name, at, turns });
         }
     }
-    report(&store, &asked, (seed, conversations, sessions, turns));
-    store.close();
-    std::fs::remove_dir_all(&folder).unwrap();
-}
-
-fn report(store: &hermes_store::Store, asked: &[Asked], of: (u64, u64, u64, u64)) {
-    let (seed, conversations, sessions, turns) = of;
-    let mut at_most = [0_usize; 4];
-    let mut shown = 0_usize;
-    for asked in asked {
-        let mut request = SearchRequest::new(asked.question.as_str());
-        request.limit = 10;
-        let answer = store.search(&request).unwrap();
-        let place = answer.results.iter().position(|result| result.session_id == asked.session);
-        for (count, bound) in at_most.iter_mut().zip([1, 3, 5, 10]) {
-            *count += usize::from(place.is_some_and(|place| place < bound));
-        }
-        let answer = store.search(&SearchRequest::new(asked.question.as_str())).unwrap();
-        let decisive = answer
-            .results
-            .iter()
-            .flat_map(|result| {
-                result.messages.iter().chain(&result.bookend_start).chain(&result.bookend_end)
-            })
-            .any(|message| message.content.contains(&asked.decisive));
-        shown += usize::from(decisive);
-        if std::env::var_os("HERMES_BENCH_MISSES").is_some() && !decisive {
-            println!("missed: {} ({place:?}) <- {}", asked.question, asked.decisive);
-        }
-    }
-    let share = |count: usize| count as f64 / asked.len().max(1) as f64 * 100.0;
-    println!(
-        "seed {seed}: {conversations} conversations, {sessions} sessions, {turns} turns, {} \
-         questions\nright session in the first 1, 3, 5, 10: {:.1} %, {:.1} %, {:.1} %, {:.1} %\n\
-         decisive turn in the default answer: {:.1} %",
-        asked.len(),
-        share(at_most[0]),
-        share(at_most[1]),
-        share(at_most[2]),
-        share(at_most[3]),
-        share(shown)
-    );
+    set
 }

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::index::Index;
 use super::matching::excerpt;
+use super::messages::{Message, Which, at, counts, near};
 use super::question::Question;
 use super::rank::{Hit, Ranked};
 use crate::codes::is_said;
 use crate::db::Doing as _;
-use crate::rows::{self, unreadable};
 use crate::{StoreError, read};
 
 const DOING: &str = "reading what was found";
@@ -27,9 +27,10 @@ const SNIPPET: usize = 240;
 const AROUND_FULL: usize = 5;
 const ENDS: usize = 3;
 const AROUND_SHORT: usize = 1;
-/// Hits that a result shows.
-const HITS_FULL: usize = 5;
-const HITS_SHORT: usize = 4;
+/// Hits that a result shows, and the first of them that are shown with what stands around. One more
+/// place that answers is worth more than the neighbours of the third.
+const HITS: usize = 6;
+const WITH_NEIGHBOURS: usize = 2;
 
 /// A message as a search shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -118,14 +119,8 @@ pub struct SessionMeta {
     pub title: Option<String>,
 }
 
-/// One message with what is said in it.
-pub(super) struct Shown {
-    pub(super) id: i64,
-    pub(super) row: Row,
-    pub(super) compacted: bool,
-}
-
 /// The name of a session and the facts that results show.
+#[derive(Clone, Debug)]
 pub(super) struct Head {
     pub(super) id: SessionId,
     pub(super) meta: SessionMeta,
@@ -150,77 +145,6 @@ pub(super) fn head(connection: &Connection, session_no: i64) -> Result<Head, Sto
                     },
                     parent: row.get(5)?,
                 })
-            })
-        })
-        .doing(DOING)
-}
-
-/// Which messages of a session.
-pub(super) enum Which {
-    /// This many before the seq, not itself.
-    Before(Seq, usize),
-    /// This many after the seq, not itself.
-    After(Seq, usize),
-    /// The seq itself.
-    At(Seq),
-}
-
-/// Messages that people see, in order. Without `tools`, rows of tools are left out.
-pub(super) fn messages(
-    connection: &Connection,
-    session_no: i64,
-    which: &Which,
-    tools: bool,
-) -> Result<Vec<Shown>, StoreError> {
-    let (condition, order, seq, limit) = match which {
-        Which::Before(seq, limit) => ("seq < ?2", "DESC", seq, *limit),
-        Which::After(seq, limit) => ("seq > ?2", "ASC", seq, *limit),
-        Which::At(seq) => ("seq = ?2", "ASC", seq, 1),
-    };
-    // A hit may be a summary; around it only what was said in order is shown.
-    let standing = if matches!(which, Which::At(_)) { "1" } else { "standing = 0" };
-    let role = if tools { "1" } else { "role <> 3" };
-    let mut statement = connection
-        .prepare_cached(&format!(
-            "SELECT id, seq, compacted FROM row WHERE session_no = ?1 AND {condition}
-                 AND {standing} AND {role} AND (active = 1 OR compacted = 1)
-             ORDER BY seq {order} LIMIT ?3"
-        ))
-        .doing(DOING)?;
-    let found = statement
-        .query_map(params![session_no, seq.0 as i64, limit as i64], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?))
-        })
-        .doing(DOING)?
-        .collect::<Result<Vec<_>, _>>()
-        .doing(DOING)?;
-    let mut shown = Vec::with_capacity(found.len());
-    for (id, seq, compacted) in found {
-        let row = rows::load_rows(connection, session_no, Some(Seq(seq as u64)))?.pop();
-        let row = row.ok_or_else(|| unreadable(format!("row {seq}"), "it is gone"))?;
-        shown.push(Shown { id, row, compacted });
-    }
-    if order == "DESC" {
-        shown.reverse();
-    }
-    Ok(shown)
-}
-
-/// How many messages people see before and after these seqs.
-pub(super) fn counts(
-    connection: &Connection,
-    session_no: i64,
-    first: Seq,
-    last: Seq,
-) -> Result<(u64, u64), StoreError> {
-    connection
-        .prepare_cached(
-            "SELECT ifnull(sum(seq < ?2), 0), ifnull(sum(seq > ?3), 0) FROM row
-             WHERE session_no = ?1 AND standing = 0 AND (active = 1 OR compacted = 1)",
-        )
-        .and_then(|mut statement| {
-            statement.query_row(params![session_no, first.0 as i64, last.0 as i64], |row| {
-                Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
             })
         })
         .doing(DOING)
@@ -278,18 +202,26 @@ fn without_escapes(text: &str) -> String {
     out
 }
 
+/// What is looked for, with the worth of each term.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) question: &'a Question,
+    pub(super) rarity: &'a [f64],
+}
+
+impl Wanted<'_> {
+    fn excerpt(self, text: &str, chars: usize) -> String {
+        excerpt(self.question, self.rarity, text, chars)
+    }
+}
+
 /// A message with at most `chars` characters, cut around what is looked for.
-pub(super) fn show(
-    shown: &Shown,
-    question: Option<&Question>,
-    chars: usize,
-    anchor: bool,
-) -> ShownMessage {
+fn show(shown: &Message, wanted: Option<Wanted<'_>>, chars: usize, anchor: bool) -> ShownMessage {
     let row = &shown.row;
     let whole = said(row);
     let length = whole.chars().count();
-    let content = match question {
-        Some(question) if anchor => excerpt(question, &whole, chars),
+    let content = match wanted {
+        Some(wanted) if anchor => wanted.excerpt(&whole, chars),
         _ if length > chars => {
             let head: String = whole.chars().take(chars).collect();
             format!("{head} …")
@@ -332,87 +264,92 @@ pub(super) struct Depth {
 /// A session that was found, with what stands around its hits.
 pub(super) fn result(
     connection: &Connection,
-    question: &Question,
-    ranked: &Ranked,
+    wanted: Wanted<'_>,
+    ranked: Ranked,
     profile: &str,
     depth: Depth,
 ) -> Result<SearchResult, StoreError> {
-    let head = head(connection, ranked.session_no)?;
     let session_no = ranked.session_no;
-    let best = ranked.hits.first();
-    let hits: Vec<&Hit> = ranked.hits.iter().filter(|hit| !hit.title).collect();
-    let (around, chars, most) = if depth.full {
-        (AROUND_FULL, IN_WINDOW, HITS_FULL)
-    } else {
-        (AROUND_SHORT, IN_SHORT, HITS_SHORT)
+    let by_title = ranked.hits.first().is_some_and(|hit| hit.title);
+    let hits: Vec<Hit> = ranked.hits.into_iter().filter(|hit| !hit.title).collect();
+    let (snippet, matched_role) = match hits.first().and_then(|hit| hit.message.as_ref()) {
+        Some(message) if !by_title => (
+            wanted.excerpt(&searched(&message.row, depth.tools), SNIPPET),
+            message.row.role.as_str().to_owned(),
+        ),
+        _ => (ranked.head.meta.title.clone().unwrap_or_default(), "session_title".to_owned()),
     };
-    let mut window: Vec<Shown> = Vec::new();
-    for (at, hit) in hits.iter().take(most).enumerate() {
-        let around = if at == 0 { around } else { AROUND_SHORT };
-        for which in
-            [Which::Before(hit.seq, around), Which::At(hit.seq), Which::After(hit.seq, around)]
-        {
-            for shown in messages(connection, session_no, &which, depth.tools)? {
-                if window.iter().all(|known| known.id != shown.id) {
-                    window.push(shown);
-                }
-            }
-        }
-    }
+    let anchors: Vec<Seq> = hits.iter().map(|hit| hit.seq).collect();
+    let mut window = window_of(connection, session_no, hits, depth)?;
     // A title alone: what the session begins with.
-    let only_title = window.is_empty();
-    if only_title {
-        window = messages(connection, session_no, &Which::After(Seq(0), ENDS), depth.tools)?;
+    if window.is_empty() {
+        window = near(connection, session_no, Which::first(ENDS), depth.tools)?;
     }
     window.sort_by_key(|shown| shown.row.seq);
-    let is_hit = |shown: &Shown| hits.iter().any(|hit| hit.seq == shown.row.seq);
     let first = window.first().map_or(Seq(0), |shown| shown.row.seq);
     let last = window.last().map_or(Seq(0), |shown| shown.row.seq);
     let (messages_before, messages_after) = counts(connection, session_no, first, last)?;
-    let (mut bookend_start, mut bookend_end) = (Vec::new(), Vec::new());
-    if depth.full {
-        let ends = |which: Which| -> Result<Vec<ShownMessage>, StoreError> {
-            Ok(messages(connection, session_no, &which, depth.tools)?
-                .iter()
-                .filter(|shown| window.iter().all(|known| known.id != shown.id))
-                .map(|shown| show(shown, None, BOOKEND, false))
-                .collect())
-        };
-        bookend_start = ends(Which::After(Seq(0), ENDS))?;
-        bookend_end = ends(Which::Before(Seq(u64::from(u32::MAX)), ENDS))?;
-    }
-    let best_row = hits.first().and_then(|hit| hit.row.as_ref());
-    let anchor = hits.first().map(|hit| hit.seq);
+    let ends = |which: Which| -> Result<Vec<ShownMessage>, StoreError> {
+        if !depth.full {
+            return Ok(Vec::new());
+        }
+        Ok(near(connection, session_no, which, depth.tools)?
+            .iter()
+            .filter(|shown| window.iter().all(|known| known.id != shown.id))
+            .map(|shown| show(shown, None, BOOKEND, false))
+            .collect())
+    };
+    let bookend_start = ends(Which::first(ENDS))?;
+    let bookend_end = ends(Which::last(ENDS))?;
     let match_message_id =
-        window.iter().find(|shown| Some(shown.row.seq) == anchor).map(|shown| shown.id);
-    let by_title = best.is_some_and(|hit| hit.title);
+        window.iter().find(|shown| Some(&shown.row.seq) == anchors.first()).map(|shown| shown.id);
+    let chars = if depth.full { IN_WINDOW } else { IN_SHORT };
     Ok(SearchResult {
-        session_id: head.id.to_string(),
-        when: head.meta.when,
-        source: head.meta.source,
-        model: head.meta.model,
-        matched_role: match best_row {
-            Some(row) if !by_title => row.role.as_str().to_owned(),
-            _ => "session_title".to_owned(),
-        },
+        session_id: ranked.head.id.to_string(),
+        when: ranked.head.meta.when,
+        source: ranked.head.meta.source,
+        model: ranked.head.meta.model,
+        matched_role,
         match_message_id,
-        snippet: match best_row {
-            Some(row) if !by_title => excerpt(question, &searched(row, depth.tools), SNIPPET),
-            _ => head.meta.title.clone().unwrap_or_default(),
-        },
-        title: head.meta.title,
+        snippet,
+        title: ranked.head.meta.title,
         bookend_start,
         messages: window
             .iter()
-            .map(|shown| show(shown, Some(question), chars, is_hit(shown)))
+            .map(|shown| show(shown, Some(wanted), chars, anchors.contains(&shown.row.seq)))
             .collect(),
         bookend_end,
         messages_before,
         messages_after,
         detail: if depth.full { "full" } else { "compact" },
-        parent_session_id: head.parent,
-        link: link(profile, &head.id),
+        parent_session_id: ranked.head.parent,
+        link: link(profile, &ranked.head.id),
     })
+}
+
+/// The best hits with what stands around each; not in order.
+fn window_of(
+    connection: &Connection,
+    session_no: i64,
+    hits: Vec<Hit>,
+    depth: Depth,
+) -> Result<Vec<Message>, StoreError> {
+    let mut window: Vec<Message> = Vec::new();
+    let mut add = |message: Message| {
+        if window.iter().all(|known| known.id != message.id) {
+            window.push(message);
+        }
+    };
+    for (at, hit) in hits.into_iter().take(HITS).enumerate() {
+        let around = if at == 0 && depth.full { AROUND_FULL } else { AROUND_SHORT };
+        if at < WITH_NEIGHBOURS {
+            for which in [Which::Before(hit.seq, around), Which::After(hit.seq, around)] {
+                near(connection, session_no, which, depth.tools)?.into_iter().for_each(&mut add);
+            }
+        }
+        hit.message.into_iter().for_each(&mut add);
+    }
+    Ok(window)
 }
 
 /// The text in which something was found.
@@ -434,10 +371,8 @@ pub(super) fn reading(
     tools: bool,
 ) -> Result<(Vec<ShownMessage>, u64), StoreError> {
     let (_, total) = counts(connection, session_no, Seq(0), Seq(0))?;
-    let mut shown = messages(connection, session_no, &Which::After(Seq(0), first), tools)?;
-    for message in
-        messages(connection, session_no, &Which::Before(Seq(u64::from(u32::MAX)), last), tools)?
-    {
+    let mut shown = near(connection, session_no, Which::first(first), tools)?;
+    for message in near(connection, session_no, Which::last(last), tools)? {
         if shown.iter().all(|known| known.id != message.id) {
             shown.push(message);
         }
@@ -452,9 +387,9 @@ pub(super) fn window(
     seq: Seq,
     around: usize,
 ) -> Result<(Vec<ShownMessage>, u64, u64), StoreError> {
-    let mut shown = messages(connection, session_no, &Which::Before(seq, around), true)?;
-    shown.extend(messages(connection, session_no, &Which::At(seq), true)?);
-    shown.extend(messages(connection, session_no, &Which::After(seq, around), true)?);
+    let mut shown = near(connection, session_no, Which::Before(seq, around), true)?;
+    shown.extend(at(connection, session_no, seq)?);
+    shown.extend(near(connection, session_no, Which::After(seq, around), true)?);
     let first = shown.first().map_or(seq, |shown| shown.row.seq);
     let last = shown.last().map_or(seq, |shown| shown.row.seq);
     let (before, after) = counts(connection, session_no, first, last)?;

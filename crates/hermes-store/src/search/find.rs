@@ -26,8 +26,6 @@ const WINDOW: usize = 600;
 const MEETING: usize = 1500;
 /// Documents in which two words stand side by side.
 const BESIDE: usize = 300;
-/// Counting a common term stops here.
-const COUNTED: usize = 20_000;
 
 /// The terms that a document has, as bits in the order of the question.
 pub(super) type Mask = u32;
@@ -45,6 +43,10 @@ pub(super) struct Candidates {
     /// What it is worth that words beside each other in the question are so in a document. Known
     /// inside one session only, where the words of its subject are everywhere.
     pub(super) beside: HashMap<i64, f64>,
+    /// How many times as many sessions have a term as those that are known.
+    pub(super) reach: Vec<f64>,
+    /// Sessions there ever were.
+    pub(super) sessions: f64,
 }
 
 /// Asks the indexes.
@@ -55,16 +57,20 @@ pub(super) fn candidates(
     range: Range,
 ) -> Result<Candidates, StoreError> {
     let total = documents_ever(connection)?;
+    let last_session = last_session(connection)?;
     let tail = tail::of(connection, range)?;
     let tail = tail.as_ref();
     let mut found = Candidates {
         documents: HashMap::new(),
         rarity: vec![0.0; question.terms.len()],
         beside: HashMap::new(),
+        reach: vec![1.0; question.terms.len()],
+        sessions: last_session as f64,
     };
     let inside_one = range.0 >> SEQ_BITS == range.1 >> SEQ_BITS;
     for index in indexes {
-        let asking = Asking { connection, tail, question, index: *index, range, total };
+        let asking =
+            Asking { connection, tail, question, index: *index, range, total, last_session };
         asking.run(&mut found)?;
         if inside_one {
             asking.side_by_side(&mut found)?;
@@ -79,6 +85,18 @@ fn documents_ever(connection: &Connection) -> Result<f64, StoreError> {
     Ok((last / crate::rows::ID_STEP).max(1) as f64)
 }
 
+/// What a term in `count` of `total` is worth (the inverse frequency of BM25).
+pub(super) fn rarity_of(count: f64, total: f64) -> f64 {
+    (1.0 + (total - count + 0.5).max(0.5) / (count + 0.5)).ln()
+}
+
+fn last_session(connection: &Connection) -> Result<i64, StoreError> {
+    connection
+        .prepare_cached("SELECT ifnull(max(session_no), 0) FROM sessions")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .doing(DOING)
+}
+
 struct Asking<'a> {
     connection: &'a Connection,
     tail: Option<&'a Connection>,
@@ -86,6 +104,7 @@ struct Asking<'a> {
     index: Index,
     range: Range,
     total: f64,
+    last_session: i64,
 }
 
 /// A term with the documents it was asked for.
@@ -99,7 +118,6 @@ impl Asking<'_> {
     fn run(&self, found: &mut Candidates) -> Result<(), StoreError> {
         let mut rare: Vec<Asked> = Vec::new();
         let mut common: Vec<Asked> = Vec::new();
-        let several = self.terms().count() > 1;
         for (at, term) in self.terms() {
             let mut newest = self.ask(&term.expression, RARE + 1)?;
             if newest.is_empty()
@@ -111,13 +129,15 @@ impl Asking<'_> {
             if count <= RARE {
                 rare.push(Asked { at, newest, count });
             } else {
-                let count = if several { self.count(&term.expression)? } else { count };
+                let count = self.estimate(&newest);
                 common.push(Asked { at, newest, count });
             }
         }
+        for asked in &common {
+            found.reach[asked.at] = asked.count as f64 / asked.newest.len().max(1) as f64;
+        }
         for asked in rare.iter().chain(&common) {
-            let count = asked.count as f64;
-            let rarity = (1.0 + (self.total - count + 0.5).max(0.5) / (count + 0.5)).ln();
+            let rarity = rarity_of(asked.count as f64, self.total);
             let known = &mut found.rarity[asked.at];
             *known = if *known == 0.0 { rarity } else { known.min(rarity) };
         }
@@ -249,41 +269,24 @@ impl Asking<'_> {
         let mut statement = connection
             .prepare_cached(&format!(
                 "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid BETWEEN ?2 AND ?3
-                 ORDER BY rowid DESC LIMIT ?4"
+                 ORDER BY rowid DESC LIMIT {limit}"
             ))
             .doing(DOING)?;
         let (from, to) = self.range;
-        let found = statement
-            .query_map(params![expression, from, to, limit as i64], |row| row.get(0))
-            .doing(DOING)?;
+        let found =
+            statement.query_map(params![expression, from, to], |row| row.get(0)).doing(DOING)?;
         found.collect::<Result<_, _>>().doing(DOING)
     }
 
-    /// How many documents answer to an expression, as far as they are counted.
-    fn count(&self, expression: &str) -> Result<usize, StoreError> {
-        let expression = self.bound(expression);
-        let waiting = match self.tail {
-            Some(tail) => self.count_one(tail, &expression)?,
-            None => 0,
-        };
-        Ok(self.count_one(self.connection, &expression)? + waiting)
-    }
-
-    fn count_one(&self, connection: &Connection, expression: &str) -> Result<usize, StoreError> {
-        let table = self.index.table();
-        let (from, to) = self.range;
-        connection
-            .prepare_cached(&format!(
-                "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1
-                     AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4)"
-            ))
-            .and_then(|mut statement| {
-                statement.query_row(params![expression, from, to, COUNTED as i64], |row| {
-                    row.get::<_, i64>(0)
-                })
-            })
-            .doing(DOING)
-            .map(|count| count as usize)
+    /// How many documents there are like the newest ones: as many a session as in the sessions that
+    /// these reach back over. Counting them would cost more than the rest of the search.
+    fn estimate(&self, newest: &[i64]) -> usize {
+        let session = |document: i64| document >> SEQ_BITS;
+        let last = session(self.range.1).min(self.last_session);
+        let first = session(self.range.0).clamp(1, last.max(1));
+        let reached = newest.last().map_or(first, |document| session(*document));
+        let share = (last - first + 1) as f64 / (last - reached + 1).max(1) as f64;
+        (newest.len() as f64 * share.max(1.0)).min(self.total) as usize
     }
 }
 

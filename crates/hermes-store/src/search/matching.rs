@@ -19,8 +19,28 @@ pub(super) const NEAR: f64 = 0.5;
 /// What the question itself, word for word, adds.
 const LITERAL: f64 = 0.3;
 
+/// The first bytes of the words that a question has: most words of a text are passed over by them.
+#[derive(Default)]
+struct Firsts([u64; 4]);
+
+impl Firsts {
+    fn of(question: &Question) -> Self {
+        let mut firsts = Self::default();
+        let prefixes = question.terms.iter().filter_map(|term| term.prefix.as_ref());
+        for first in question.vocabulary.keys().chain(prefixes).filter_map(|t| t.bytes().next()) {
+            firsts.0[usize::from(first >> 6)] |= 1 << (first & 63);
+        }
+        firsts
+    }
+
+    const fn have(&self, first: u8) -> bool {
+        self.0[(first >> 6) as usize] & (1 << (first & 63)) != 0
+    }
+}
+
 /// A text as the question sees it.
 struct Seen<'a> {
+    firsts: Firsts,
     vocabulary: &'a HashMap<String, Number>,
     prefixes: Vec<&'a str>,
     words: Vec<Number>,
@@ -44,6 +64,14 @@ impl Sink for Seen<'_> {
             self.wholes.push(*number);
         }
     }
+
+    fn wants(&self, first: u8) -> bool {
+        self.firsts.have(first)
+    }
+
+    fn other(&mut self) {
+        self.words.push(UNKNOWN);
+    }
 }
 
 /// What a text has of a question.
@@ -59,6 +87,7 @@ pub(super) fn match_text(question: &Question, rarity: &[f64], text: &str) -> Mat
     let prefixes: Vec<&str> =
         question.terms.iter().filter_map(|term| term.prefix.as_deref()).collect();
     let mut seen = Seen {
+        firsts: Firsts::of(question),
         vocabulary: &question.vocabulary,
         begun: vec![Vec::new(); prefixes.len()],
         prefixes,
@@ -144,39 +173,102 @@ fn closest(a: &[usize], b: &[usize]) -> Option<usize> {
     best
 }
 
+/// What the words of one place are worth.
+struct Spot<'a> {
+    firsts: Firsts,
+    question: &'a Question,
+    /// By number in the vocabulary.
+    worth: &'a [f64],
+    sum: f64,
+}
+
+impl Sink for Spot<'_> {
+    fn word(&mut self, token: &str) {
+        if let Some(number) = self.question.vocabulary.get(token) {
+            self.sum += self.worth[*number as usize];
+        } else if self.question.terms.iter().any(|term| {
+            !term.not && term.prefix.as_ref().is_some_and(|prefix| token.starts_with(prefix))
+        }) {
+            self.sum += 1.0;
+        }
+    }
+
+    fn whole(&mut self, token: &str) {
+        if let Some(number) = self.question.vocabulary.get(token) {
+            self.sum += self.worth[*number as usize];
+        }
+    }
+
+    fn wants(&self, first: u8) -> bool {
+        self.firsts.have(first)
+    }
+}
+
+/// What each token of the question is worth: that of the best term that it is a piece of.
+fn worth_of_tokens(question: &Question, rarity: &[f64]) -> Vec<f64> {
+    let mut worth = vec![0.0_f64; question.vocabulary.len()];
+    for (term, rarity) in question.terms.iter().zip(rarity).filter(|(term, _)| !term.not) {
+        let mut at_least = |number: Number, value: f64| {
+            let known = &mut worth[number as usize];
+            *known = known.max(value);
+        };
+        let value = term.weight * rarity.max(0.1);
+        for number in &term.wholes {
+            at_least(*number, value);
+        }
+        for sequence in &term.sequences {
+            for number in sequence {
+                at_least(*number, value / sequence.len() as f64);
+            }
+        }
+    }
+    worth
+}
+
 /// The part of a text around the best cluster of matches, at most `chars` characters.
-pub(super) fn excerpt(question: &Question, text: &str, chars: usize) -> String {
+pub(super) fn excerpt(question: &Question, rarity: &[f64], text: &str, chars: usize) -> String {
     let total = text.chars().count();
     if total <= chars {
         return text.to_owned();
     }
     // Matches by position in characters; each chunk of the text is looked at once.
+    let worth = worth_of_tokens(question, rarity);
+    let mut spot = Spot { firsts: Firsts::of(question), question, worth: &worth, sum: 0.0 };
+    let mut tokenizer = Tokenizer::default();
     let mut found: Vec<(usize, f64)> = Vec::new();
     let mut position = 0;
-    let ones = vec![1.0; question.terms.len()];
     for chunk in text.split_inclusive(char::is_whitespace) {
-        let score = match_text(question, &ones, chunk).score;
-        if score > 0.0 {
-            found.push((position, score));
+        spot.sum = 0.0;
+        tokenizer.run(chunk, &mut spot);
+        if spot.sum > 0.0 {
+            found.push((position, spot.sum));
         }
         position += chunk.chars().count();
     }
-    let best = found
-        .iter()
-        .map(|(from, _)| {
-            let within: f64 = found
-                .iter()
-                .filter(|(at, _)| (*from..from + chars * 3 / 4).contains(at))
-                .map(|(_, score)| score)
-                .sum();
-            (*from, within)
-        })
-        .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-    let from = best.map_or(0, |(from, _)| from.saturating_sub(chars / 4)).min(total - chars);
+    let from = best_start(&found, chars * 3 / 4);
+    let from = from.map_or(0, |from| from.saturating_sub(chars / 4)).min(total - chars);
     let cut: String = text.chars().skip(from).take(chars).collect();
     let head = if from > 0 { "… " } else { "" };
     let tail = if from + chars < total { " …" } else { "" };
     format!("{head}{}{tail}", cut.trim())
+}
+
+/// Where the best run of places of this width begins; the first of equals.
+fn best_start(found: &[(usize, f64)], width: usize) -> Option<usize> {
+    let mut best: Option<(usize, f64)> = None;
+    let (mut sum, mut end) = (0.0, 0);
+    for (at, (from, worth)) in found.iter().enumerate() {
+        while let Some((_, next)) = found.get(end).filter(|(place, _)| place - from < width) {
+            sum += next;
+            end += 1;
+        }
+        if best.is_none_or(|(_, most)| sum > most + 1e-9) {
+            best = Some((*from, sum));
+        }
+        sum -= worth;
+        end = end.max(at + 1);
+    }
+    best.map(|(from, _)| from)
 }
 
 #[cfg(test)]
@@ -205,8 +297,11 @@ mod tests {
     #[test]
     fn an_excerpt_is_cut_around_the_matches() {
         let text = format!("{} the needle is here {}", "hay ".repeat(200), "straw ".repeat(200));
-        let cut = excerpt(&Question::parse("needle"), &text, 60);
+        let cut = excerpt(&Question::parse("needle"), &[1.0], &text, 60);
         assert!(cut.contains("needle") && cut.starts_with('…') && cut.ends_with('…'), "{cut}");
         assert!(cut.chars().count() <= 64);
+        let text = format!("red {}red kite there {}red", "hay ".repeat(50), "straw ".repeat(200));
+        let cut = excerpt(&Question::parse("\"red kite\""), &[1.0], &text, 30);
+        assert!(cut.contains("red kite"), "{cut}");
     }
 }

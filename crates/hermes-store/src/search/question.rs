@@ -17,6 +17,10 @@ const MOST_TERMS: usize = 24;
 /// A piece of an identifier counts this much.
 const PIECE_WEIGHT: f64 = 0.25;
 
+/// A name counts as two words: of all that a question says it tells best what it is about, and it
+/// may stand in every message of a long conversation and so not look rare.
+const NAME_WEIGHT: f64 = 2.0;
+
 /// A number in the question's own vocabulary; [`UNKNOWN`] for every other token.
 pub(super) type Number = u32;
 
@@ -109,7 +113,11 @@ impl Question {
         let mut question = Self { literal: text.trim().to_lowercase(), ..Self::default() };
         let mut pending: Option<Operator> = None;
         let mut idle: Vec<Term> = Vec::new();
+        let mut begins = true;
+        let mut any_small = false;
         for (chunk, is_phrase) in chunks(&text) {
+            let is_name = !begins && !is_phrase && is_name(chunk);
+            begins = chunk.ends_with(['.', '!', '?', ':']);
             if !is_phrase {
                 match chunk {
                     "AND" => {
@@ -135,6 +143,9 @@ impl Question {
             let operator = pending.take();
             let mut terms = question.terms_of(chunk, is_phrase);
             for term in &mut terms {
+                if is_name && term.weight >= 1.0 {
+                    term.weight = NAME_WEIGHT;
+                }
                 match operator {
                     Some(Operator::Not) => term.not = true,
                     Some(Operator::And) => term.must |= term.weight >= 1.0,
@@ -142,10 +153,21 @@ impl Question {
                 }
             }
             let lower = chunk.to_lowercase();
+            let begins_small =
+                chunk.chars().find(|c| c.is_alphanumeric()).is_some_and(|c| !c.is_uppercase());
             let says_nothing = operator.is_none()
                 && !is_phrase
                 && EMPTY_WORDS.contains(&lower.trim_matches(|c: char| !c.is_alphanumeric()));
-            if says_nothing { idle.append(&mut terms) } else { question.terms.append(&mut terms) }
+            if says_nothing {
+                idle.append(&mut terms);
+            } else {
+                any_small |= begins_small;
+                question.terms.append(&mut terms);
+            }
+        }
+        if !any_small {
+            // Where all words have capitals, they tell nothing.
+            question.terms.iter_mut().for_each(|term| term.weight = term.weight.min(1.0));
         }
         if question.terms.iter().all(|term| term.not) {
             // All that there is: empty words, or what must not be there.
@@ -268,6 +290,13 @@ impl Question {
     }
 }
 
+/// A word that begins with a capital letter, but for "I'm", "I'd" and the like.
+fn is_name(chunk: &str) -> bool {
+    let mut letters = chunk.chars().skip_while(|c| !c.is_alphanumeric());
+    letters.next().is_some_and(char::is_uppercase)
+        && !matches!(letters.next(), Some('\'' | '\u{2019}'))
+}
+
 fn is_single(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(|c| c as u32 >= 0xe00) && chars.next().is_none()
@@ -303,6 +332,7 @@ mod tests {
                         (true, _) => "+",
                         (_, true) => "-",
                         _ if term.weight < 1.0 => "~",
+                        _ if term.weight > 1.0 => "^",
                         _ => "",
                     };
                     format!("{mark}{}", term.expression)
@@ -311,6 +341,9 @@ mod tests {
             assert_eq!(shown.join(" "), expected, "{text}");
         };
         check("what did the cats eat", "\"cat\" \"eat\"");
+        check("What did Anna say to Ben?", "^\"anna\" \"sai\" ^\"ben\"");
+        check("where I'm going with Anna Smith", "\"im\" \"go\" ^\"anna\" ^\"smith\"");
+        check("Red Bicycle", "\"red\" \"bicycl\"");
         check("who are you", "\"who\" \"ar\" \"you\"");
         check("src/main.py", "(\"src/main.py\" OR \"src main py\") ~\"src\" ~\"main\"");
         check("\"in this order\" other", "+\"in thi order\" \"other\"");

@@ -6,15 +6,17 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use hermes_core::{Origin, PartBody, Role, Row, Seq, Standing, Timestamp};
+use hermes_core::{Origin, PartBody, Role, Row, Seq, SessionId, Standing, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::find::{Candidates, Mask};
+use super::answer::{Head, SessionMeta};
+use super::find::{Candidates, Mask, rarity_of};
 use super::index::{Index, text_of};
 use super::matching::match_text;
+use super::messages::{self, Message};
 use super::question::Question;
 use crate::db::Doing as _;
-use crate::rows::{self, SEQ_BITS, seq_of};
+use crate::rows::{SEQ_BITS, seq_of};
 use crate::{StoreError, read};
 
 const DOING: &str = "ranking search results";
@@ -74,7 +76,7 @@ pub(super) struct Hit {
     pub(super) score: f64,
     /// The title, not a message.
     pub(super) title: bool,
-    pub(super) row: Option<Row>,
+    pub(super) message: Option<Message>,
 }
 
 /// A session that was found.
@@ -84,12 +86,14 @@ pub(super) struct Ranked {
     pub(super) started_at: Timestamp,
     pub(super) score: f64,
     pub(super) automatic: bool,
+    pub(super) head: Head,
     /// The best first.
     pub(super) hits: Vec<Hit>,
 }
 
-/// What ranking needs to know of a session.
+/// What ranking and answer need to know of a session.
 struct Facts {
+    head: Head,
     messages: f64,
     started_at: Timestamp,
     automatic: bool,
@@ -115,7 +119,7 @@ pub(super) fn rank(
     bounds: &Bounds,
     wanted: usize,
 ) -> Result<Vec<Ranked>, StoreError> {
-    let mut coarse = first_pass(question, candidates);
+    let (mut coarse, session_rarity) = first_pass(question, candidates);
     coarse.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.session_no.cmp(&a.session_no)));
     let look_at = (wanted * CLOSELY).max(AT_LEAST);
     let mut roots: HashSet<i64> = HashSet::new();
@@ -142,7 +146,7 @@ pub(super) fn rank(
         }
         let length = 1.0 - LENGTH_SHARE + LENGTH_SHARE * facts.messages / mean.max(1.0);
         for ((count, rarity), term) in
-            session.counts.iter().zip(&candidates.rarity).zip(&question.terms)
+            session.counts.iter().zip(&session_rarity).zip(&question.terms)
         {
             score += SESSION_SHARE * rarity * term.weight * saturated(*count, length);
         }
@@ -155,6 +159,7 @@ pub(super) fn rank(
                 started_at: facts.started_at,
                 score,
                 automatic: facts.automatic,
+                head: facts.head,
                 hits,
             },
         ));
@@ -181,7 +186,10 @@ fn worth(question: &Question, rarity: &[f64], mask: Mask) -> f64 {
         .sum()
 }
 
-fn first_pass(question: &Question, candidates: &Candidates) -> Vec<Coarse> {
+/// The sessions with what the index knows of them, and the worth of each term for a session: between
+/// that of a rare word and that of a word in few sessions. Whoever is in a conversation is named
+/// in every turn of it, and in no other.
+fn first_pass(question: &Question, candidates: &Candidates) -> (Vec<Coarse>, Vec<f64>) {
     let mut documents: Vec<(i64, Mask)> =
         candidates.documents.iter().map(|(document, mask)| (*document, *mask)).collect();
     documents.sort_unstable();
@@ -209,15 +217,22 @@ fn first_pass(question: &Question, candidates: &Candidates) -> Vec<Coarse> {
         session.documents.push((*document, score));
     }
     let mut sessions: Vec<Coarse> = sessions.into_values().collect();
+    let session_rarity: Vec<f64> = (0..question.terms.len())
+        .map(|term| {
+            let known = sessions.iter().filter(|session| session.counts[term] > 0.0).count();
+            let with = known as f64 * candidates.reach[term];
+            f64::midpoint(candidates.rarity[term], rarity_of(with, candidates.sessions))
+        })
+        .collect();
     for session in &mut sessions {
         session.documents.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
-        let all = session.counts.iter().zip(&candidates.rarity).zip(&question.terms);
+        let all = session.counts.iter().zip(&session_rarity).zip(&question.terms);
         let sum: f64 =
             all.map(|((count, rarity), term)| rarity * term.weight * saturated(*count, 1.0)).sum();
         session.score =
             session.documents.first().map_or(0.0, |(_, score)| *score) + SESSION_SHARE * sum;
     }
-    sessions
+    (sessions, session_rarity)
 }
 
 /// The facts of a session; None if it is not to be found.
@@ -231,31 +246,41 @@ fn facts_of(
     }
     let found = connection
         .prepare_cached(
-            "SELECT message_count, started_at, source, parent_kind, hidden, id FROM sessions
-             WHERE session_no = ?1",
+            "SELECT message_count, started_at, source, parent_kind, hidden, id, model, title,
+                 parent_session_id
+             FROM sessions WHERE session_no = ?1",
         )
         .and_then(|mut statement| {
             statement
                 .query_row([session_no], |row| {
+                    let started_at = read::time_of(row.get(1)?);
+                    let head = Head {
+                        id: SessionId::new(row.get::<_, String>(5)?),
+                        meta: SessionMeta {
+                            when: started_at.to_string(),
+                            source: row.get(2)?,
+                            model: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
+                            title: row.get(7)?,
+                        },
+                        parent: row.get(8)?,
+                    };
                     Ok((
                         row.get::<_, Option<i64>>(0)?.unwrap_or(0),
-                        row.get::<_, f64>(1)?,
-                        row.get::<_, String>(2)?,
+                        started_at,
                         row.get::<_, Option<String>>(3)?,
                         row.get::<_, bool>(4)?,
-                        row.get::<_, String>(5)?,
+                        head,
                     ))
                 })
                 .optional()
         })
         .doing(DOING)?;
-    let Some((messages, started_at, source, parent_kind, hidden, id)) = found else {
+    let Some((messages, started_at, parent_kind, hidden, head)) = found else {
         return Ok(None);
     };
-    let started_at = read::time_of(started_at);
     let is_hidden = hidden
         || parent_kind.as_deref() == Some("delegate")
-        || matches!(source.as_str(), "kanban" | "subagent" | "tool");
+        || matches!(head.meta.source.as_str(), "kanban" | "subagent" | "tool");
     if (is_hidden && !bounds.hidden)
         || bounds.after.is_some_and(|after| started_at < after)
         || bounds.before.is_some_and(|before| started_at > before)
@@ -263,11 +288,12 @@ fn facts_of(
         return Ok(None);
     }
     let root = if parent_kind.as_deref() == Some("compaction") {
-        root_of(connection, &id)?.unwrap_or(session_no)
+        root_of(connection, head.id.as_str())?.unwrap_or(session_no)
     } else {
         session_no
     };
-    Ok(Some(Facts { messages: messages as f64, started_at, automatic: source == "cron", root }))
+    let automatic = head.meta.source == "cron";
+    Ok(Some(Facts { head, messages: messages as f64, started_at, automatic, root }))
 }
 
 /// The first session of a compaction chain.
@@ -315,76 +341,71 @@ fn second_pass(
 ) -> Result<Vec<Hit>, StoreError> {
     let mut hits: Vec<Hit> = Vec::new();
     let is_current = bounds.current.contains(&session.session_no);
-    for (document, coarse) in session.documents.iter().take(bounds.depth * TRIES) {
+    let most = session.documents.len().min(bounds.depth * TRIES);
+    for (document, coarse) in session.documents.get(..most).unwrap_or_default() {
         if hits.len() >= bounds.depth {
             break;
         }
         let seq = seq_of(*document);
         if seq == Seq(0) {
             if !is_current {
-                hits.push(Hit { seq, score: coarse * TITLE, title: true, row: None });
+                hits.push(Hit { seq, score: coarse * TITLE, title: true, message: None });
             }
             continue;
         }
-        let Some((row, active, compacted)) = row_of(connection, session.session_no, seq)? else {
-            continue;
-        };
-        let shown = if is_current { compacted } else { active || compacted };
-        if !shown || !bounds.roles.contains(&row.role) {
-            continue;
-        }
-        let text: Vec<String> = indexes.iter().map(|index| text_of(&row, *index)).collect();
-        let matched = match_text(question, &candidates.rarity, &text.join("\n"));
-        let lacks = question
-            .terms
-            .iter()
-            .zip(&matched.counts)
-            .any(|(term, count)| (term.must && *count == 0.0) || (term.not && *count > 0.0));
-        if lacks || (matched.score <= 0.0 && *coarse <= 0.0) {
+        let Some(message) = messages::at(connection, session.session_no, seq)? else { continue };
+        let shown =
+            if is_current { message.compacted } else { message.active || message.compacted };
+        if !shown || !bounds.roles.contains(&message.row.role) {
             continue;
         }
-        // What the neighbours have counts here too, and a loose match of the index at least a little.
-        let own = worth(
-            question,
-            &candidates.rarity,
-            candidates.documents.get(document).copied().unwrap_or(0),
-        );
-        let mut score = matched.score.max(own * 0.2) + (coarse - own).max(0.0);
-        score *= match row.role {
-            Role::User if question.of_person => SPEAKER,
-            Role::Assistant if question.of_model => SPEAKER,
-            _ => 1.0,
-        };
-        if row.standing == Standing::ByOp || is_summary(&row) {
-            score *= SUMMARY;
+        // What the neighbours have counts here too.
+        let mask = candidates.documents.get(document).copied().unwrap_or(0);
+        let own = worth(question, &candidates.rarity, mask);
+        let around = (coarse - own).max(0.0);
+        if let Some(score) = scored(question, candidates, indexes, &message.row, own, around) {
+            hits.push(Hit { seq, score, title: false, message: Some(message) });
         }
-        hits.push(Hit { seq, score, title: false, row: Some(row) });
     }
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.seq.cmp(&b.seq)));
     Ok(hits)
+}
+
+/// How well a message answers; None if it does not. `own` is what the index says it has, `around`
+/// what its neighbours add.
+fn scored(
+    question: &Question,
+    candidates: &Candidates,
+    indexes: &[Index],
+    row: &Row,
+    own: f64,
+    around: f64,
+) -> Option<f64> {
+    let text: Vec<String> = indexes.iter().map(|index| text_of(row, *index)).collect();
+    let matched = match_text(question, &candidates.rarity, &text.join("\n"));
+    let lacks = question
+        .terms
+        .iter()
+        .zip(&matched.counts)
+        .any(|(term, count)| (term.must && *count == 0.0) || (term.not && *count > 0.0));
+    if lacks || (matched.score <= 0.0 && own + around <= 0.0) {
+        return None;
+    }
+    // A loose match of the index counts at least a little.
+    let mut score = matched.score.max(own * 0.2) + around;
+    score *= match row.role {
+        Role::User if question.of_person => SPEAKER,
+        Role::Assistant if question.of_model => SPEAKER,
+        _ => 1.0,
+    };
+    if row.standing == Standing::ByOp || is_summary(row) {
+        score *= SUMMARY;
+    }
+    Some(score)
 }
 
 fn is_summary(row: &Row) -> bool {
     row.parts
         .iter()
         .any(|part| part.origin == Origin::Summary && matches!(part.body, PartBody::Text { .. }))
-}
-
-/// A row with its flags.
-fn row_of(
-    connection: &Connection,
-    session_no: i64,
-    seq: Seq,
-) -> Result<Option<(Row, bool, bool)>, StoreError> {
-    let flags = connection
-        .prepare_cached("SELECT active, compacted FROM row WHERE session_no = ?1 AND seq = ?2")
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![session_no, seq.0 as i64], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()
-        })
-        .doing(DOING)?;
-    let Some((active, compacted)) = flags else { return Ok(None) };
-    let row = rows::load_rows(connection, session_no, Some(seq))?.pop();
-    Ok(row.map(|row| (row, active, compacted)))
 }

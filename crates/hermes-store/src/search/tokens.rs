@@ -33,6 +33,13 @@ pub(super) trait Sink {
     fn word(&mut self, token: &str);
     /// A whole.
     fn whole(&mut self, token: &str);
+    /// Whether any word that begins with this byte matters. One that does not is passed over: a stem
+    /// begins as its word does.
+    fn wants(&self, _first: u8) -> bool {
+        true
+    }
+    /// The next word is one that does not matter.
+    fn other(&mut self) {}
 }
 
 impl Sink for Tokens {
@@ -249,6 +256,10 @@ impl Tokenizer {
 
     /// The most frequent case: small letters only.
     fn plain(&mut self, word: &str, sink: &mut impl Sink) {
+        if !word.bytes().next().is_some_and(|first| sink.wants(first)) {
+            sink.other();
+            return;
+        }
         self.token.clear();
         push_stem(cut(word), &mut self.token);
         sink.word(&self.token);
@@ -348,11 +359,14 @@ impl Tokenizer {
         for c in letters {
             push_folded(*c, &mut self.folded);
         }
+        let Some(first) = self.folded.bytes().next() else { return };
+        if !sink.wants(first) {
+            sink.other();
+            return;
+        }
         self.token.clear();
         push_stem(cut(&self.folded), &mut self.token);
-        if !self.token.is_empty() {
-            sink.word(&self.token);
-        }
+        sink.word(&self.token);
     }
 }
 

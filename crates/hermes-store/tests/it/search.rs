@@ -6,6 +6,10 @@ use hermes_store::{
     Store, StoreError, TitleSource,
 };
 
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::{collection, sample};
+
 use crate::support::*;
 
 fn find(store: &Store, query: &str) -> Vec<String> {
@@ -63,6 +67,88 @@ fn b026_no_ordinary_query_fails_and_text_that_is_there_is_found() {
     for nothing in ["", "  ", "AND", "OR", "NOT", "*", "--", "(", "))"] {
         assert!(store.search(&SearchRequest::new(nothing)).is_err(), "{nothing}");
     }
+}
+
+#[test]
+fn no_query_of_whatever_signs_fails() {
+    const PIECES: &[&str] = &[
+        "\"",
+        "'",
+        "*",
+        "(",
+        ")",
+        " AND ",
+        " OR ",
+        " NOT ",
+        " NEAR(",
+        "^",
+        ":",
+        "-",
+        "{",
+        "}",
+        "+",
+        "t:",
+        "w : ",
+        "src/a.rs",
+        "C++",
+        "v2.1.3",
+        "sp_new1",
+        "数据库",
+        "タ",
+        "😀",
+        "é",
+        "\u{301}",
+        "\0",
+        "\n",
+        "\u{feff}",
+        " ",
+        "a",
+        "Z",
+        "42",
+        "%",
+        "_",
+        "\\",
+        "NULL",
+        ";--",
+        "#1",
+        "$x",
+        "@session:",
+    ];
+    let home = Home::new();
+    let store = home.store();
+    talk(&store, "doc", &[case("doc.txt").trim(), "数据库 src/a.rs a 42 C++"]);
+    let piece = prop_oneof![3 => sample::select(PIECES).prop_map(str::to_owned), 1 => ".{0,6}"];
+    let query = collection::vec(piece, 0..9).prop_map(|pieces| pieces.concat());
+    let asked = (query, any::<bool>(), any::<bool>());
+    TestRunner::new(Config::with_cases(400))
+        .run(&asked, |(query, inside, tools)| {
+            let mut request = SearchRequest::new(query);
+            request.session = inside.then(|| id("doc"));
+            if tools {
+                request.roles.push(Role::Tool);
+            }
+            match store.search(&request) {
+                Ok(_) => Ok(()),
+                Err(StoreError::Refused { what, .. }) if what.contains("nothing to search for") => {
+                    Ok(())
+                }
+                Err(error) => Err(TestCaseError::fail(error.to_string())),
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_name_weighs_more_than_other_words_though_it_is_in_many_messages() {
+    let home = Home::new();
+    let store = home.store();
+    let mut lines = vec!["Ben: I enrolled, welding it is, first lesson on Monday"];
+    lines.extend(["Ben: a quiet week", "Ben: nothing new"].repeat(6));
+    talk(&store, "ben", &lines);
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        talk(&store, name, &["Guess what, the welding class starts at noon", "good for you"]);
+    }
+    assert_eq!(find(&store, "When does the welding class of Ben start?")[0], "ben");
 }
 
 #[test]
