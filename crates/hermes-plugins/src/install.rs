@@ -260,6 +260,25 @@ pub fn make_environment(home: &Home, base: &Interpreter) -> Result<PathBuf, Inst
     Ok(python)
 }
 
+/// Installs what a plugin's folder says it needs into the environment of the profile.
+///
+/// # Errors
+/// If a name is none, the environment cannot be made, or pip fails.
+pub fn install_requirements(
+    home: &Home,
+    base: &Interpreter,
+    packages: &[String],
+) -> Result<(), InstallError> {
+    if let Some(odd) = packages.iter().find(|package| package.trim_start().starts_with('-')) {
+        return Err(InstallError::Name(odd.clone()));
+    }
+    let python = make_environment(home, base)?;
+    let mut command = Command::new(&python);
+    command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    command.args(packages);
+    run(&mut command, PIP, "read pip's message; a package may need another Python")
+}
+
 /// Installs a package of the Python registry into the environment of the profile.
 ///
 /// # Errors
@@ -475,6 +494,10 @@ mod tests {
         let base = Interpreter { path: PathBuf::from("none"), version: (3, 11), site: Vec::new() };
         assert!(matches!(
             install_package(&home, &base, "--index-url=x"),
+            Err(InstallError::Name(_))
+        ));
+        assert!(matches!(
+            install_requirements(&home, &base, &["a".into(), " --pre".into()]),
             Err(InstallError::Name(_))
         ));
     }

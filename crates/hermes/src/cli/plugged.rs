@@ -96,6 +96,9 @@ pub struct Install {
     /// Put it in the place of one that is there already.
     #[arg(long)]
     pub force: bool,
+    /// Install the Python packages that its manifest names, into the environment of the home.
+    #[arg(long)]
+    pub deps: bool,
     /// Switch it on as well; its files are shown first.
     #[arg(long)]
     pub enable: bool,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hermes_home::Loaded;
 use hermes_plugins::install::{self, InstallError, InstallSource, Installed, Language};
+use hermes_plugins::{Found, Plugins};
 use serde_json::json;
 
 use super::consent::{self, Agreements};
@@ -53,6 +54,9 @@ pub fn install(app: &App, loaded: &Loaded, flags: &Install) -> anyhow::Result<Ex
     }
     agreements.keep()?;
     tell(&installed, flags)?;
+    for found in installed.plugins.iter().filter(|found| found.package.is_none()) {
+        requirements(app, &plugins, found, flags)?;
+    }
     if !flags.enable {
         return Ok(Exit::Ok);
     }
@@ -68,6 +72,28 @@ pub fn install(app: &App, loaded: &Loaded, flags: &Install) -> anyhow::Result<Ex
         switch_on(app, &app.config()?, &plugins, &found, &wish)?;
     }
     Ok(Exit::Ok)
+}
+
+/// The packages that a plugin's folder needs: installed if that was asked for, else told.
+fn requirements(
+    app: &App,
+    plugins: &Plugins,
+    found: &Found,
+    flags: &Install,
+) -> anyhow::Result<()> {
+    let needed = super::packages(found);
+    if needed.is_empty() {
+        return Ok(());
+    }
+    let list = needed.join(", ");
+    if !flags.deps {
+        out::note(format!(
+            "note: it needs Python packages: {list}\nhint: --deps with --force installs them too"
+        ));
+        return Ok(());
+    }
+    out::note(format!("installing {list}"));
+    install::install_requirements(&app.home, &plugins.interpreter()?, &needed).map_err(refused)
 }
 
 fn tell(installed: &Installed, flags: &Install) -> anyhow::Result<()> {
@@ -87,10 +113,6 @@ fn tell(installed: &Installed, flags: &Install) -> anyhow::Result<()> {
             (None, None) => String::new(),
         };
         out::line(format!("plugin {} is in place: {place}", found.key))?;
-        let needed = super::packages(found);
-        if found.package.is_none() && !needed.is_empty() {
-            out::note(format!("note: it needs Python packages: {}", needed.join(", ")));
-        }
     }
     if !flags.enable {
         for line in consent::lines(&installed.scan, Paint::stdout()) {
