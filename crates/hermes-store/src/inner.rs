@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use crate::db::{self, ReaderState};
 use crate::lease::{self, Claim, HolderLock};
+use crate::scrub::{self, Extent};
 use crate::worker::{Jobs, Worker, WriteSide};
 use crate::{EventNo, Holder, OpenMode, StoreError, StoreOptions, StorePaths};
 
@@ -259,7 +260,7 @@ impl Drop for Inner {
             locked(&self.readers).clear();
             let now = self.clock();
             self.post(move |side| {
-                if let Err(error) = crate::scrub::if_due(side, now().0) {
+                if let Err(error) = scrub::if_due(side, now().0, Extent::Whole) {
                     tracing::debug!(%error, "what was deleted is scrubbed by the next process");
                 }
             });

@@ -1,9 +1,10 @@
 //! Deleted text leaves the file, the search index and the log.
 //!
 //! A deletion marks the store as due. The writing side then merges the index (its old segments
-//! still hold the words of deleted rows), rewrites a small file as a whole (freed room inside pages
+//! still hold the words of deleted rows), rewrites the file as a whole (freed room inside pages
 //! may hold what stood there before), truncates the log, and notes the time in the receipts. It
-//! runs after the deletion, and once more when the store is closed if readers were in the way.
+//! runs after the deletion, and once more when the store is closed if readers were in the way or the
+//! file is large: nobody may wait for a turn's commit while a large file is rewritten.
 
 use std::time::Duration;
 
@@ -23,10 +24,17 @@ const DUE: &str = "scrub_due";
 const STEP: i64 = 400;
 /// Steps at most; an index of a million rows needs a few hundred.
 const MOST_STEPS: u32 = 5_000;
-/// A file up to this size is rewritten as a whole: about a second's work.
-const SMALL: i64 = 128 << 20;
 /// How long readers may be waited for.
 const WAIT: Duration = Duration::from_secs(5);
+
+/// How much may be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What holds up a commit for a second at most.
+    Quick,
+    /// Everything: somebody waits for it, or the process ends.
+    Whole,
+}
 
 /// The ordinary setting: freed cells are overwritten where that costs no further page.
 pub(crate) fn back_to_ordinary(connection: &Connection) -> Result<(), StoreError> {
@@ -45,14 +53,15 @@ pub(crate) fn is_due(connection: &Connection) -> Result<(), StoreError> {
 pub(crate) fn later(store: &Store) {
     let now = store.inner().clock();
     store.inner().post(move |side| {
-        if let Err(error) = if_due(side, now().0) {
+        if let Err(error) = if_due(side, now().0, Extent::Quick) {
             tracing::debug!(%error, "what was deleted is scrubbed later");
         }
     });
 }
 
-/// Does it, if it is due.
-pub(crate) fn if_due(side: &mut WriteSide, now: i64) -> Result<(), StoreError> {
+/// Does it, if it is due. What `extent` leaves stays due, and no receipt says otherwise.
+pub(crate) fn if_due(side: &mut WriteSide, now: i64, extent: Extent) -> Result<(), StoreError> {
+    let rewritten_beside = side.options().rewritten_beside;
     let connection = side.connection()?;
     let due: Option<String> = connection
         .query_row("SELECT value FROM state_meta WHERE key = ?1", [DUE], |row| row.get(0))
@@ -63,13 +72,17 @@ pub(crate) fn if_due(side: &mut WriteSide, now: i64) -> Result<(), StoreError> {
     }
     connection.busy_timeout(WAIT).doing(DOING)?;
     connection.execute_batch("PRAGMA secure_delete = ON").doing(DOING)?;
-    let outcome = scrub(connection);
+    let largest = match extent {
+        Extent::Quick => rewritten_beside,
+        Extent::Whole => u64::MAX,
+    };
+    let outcome = scrub(connection, largest);
     back_to_ordinary(connection)?;
-    outcome?;
-    note(side, now)
+    if outcome? { note(side, now) } else { Ok(()) }
 }
 
-fn scrub(connection: &Connection) -> Result<(), StoreError> {
+/// Rewrites a file of at most `largest` bytes. Whether nothing is left to do.
+fn scrub(connection: &Connection, largest: u64) -> Result<bool, StoreError> {
     for index in Index::BOTH {
         merge(connection, index.table())?;
     }
@@ -81,13 +94,14 @@ fn scrub(connection: &Connection) -> Result<(), StoreError> {
             |row| row.get(0),
         )
         .doing(DOING)?;
-    if size <= SMALL {
+    let whole = u64::try_from(size).unwrap_or(0) <= largest;
+    if whole {
         connection.execute_batch("VACUUM").doing(DOING)?;
     }
     point::reach("scrub: rewritten");
     truncate_log(connection)?;
     point::reach("scrub: log cut");
-    Ok(())
+    Ok(whole)
 }
 
 /// Merges all segments into one, step by step.
@@ -159,7 +173,7 @@ impl Store {
     /// If readers are in the way for too long; it is tried again when the store is closed.
     pub fn scrub(&self) -> Result<(), StoreError> {
         let now = self.inner().clock();
-        self.inner().write(move |side| if_due(side, now().0))
+        self.inner().write(move |side| if_due(side, now().0, Extent::Whole))
     }
 
     /// The receipt of a deletion, as it stands now.

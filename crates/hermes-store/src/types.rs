@@ -41,6 +41,9 @@ pub struct StoreOptions {
     pub busy_timeout_spooling: Duration,
     /// How long a lease is good where it cannot be seen whether its holder lives.
     pub lease_ttl: Duration,
+    /// After a deletion a file up to this size, in bytes, is rewritten beside the conversation:
+    /// about a second's work. A larger one is when the store is closed.
+    pub rewritten_beside: u64,
     /// Upper bound of pages in the database; for tests of a full disk.
     pub max_page_count: Option<u32>,
 }
@@ -51,6 +54,7 @@ impl Default for StoreOptions {
             busy_timeout: Duration::from_secs(2),
             busy_timeout_spooling: Duration::from_millis(100),
             lease_ttl: Duration::from_secs(30),
+            rewritten_beside: 128 << 20,
             max_page_count: None,
         }
     }

@@ -75,6 +75,11 @@ fn number_of(_: &Path) -> Option<(u64, u64)> {
 }
 
 impl WriteSide {
+    /// What the store was opened with.
+    pub(crate) const fn options(&self) -> &StoreOptions {
+        &self.options
+    }
+
     /// Notices that the store's file or its log is gone or another one, before anything is written
     /// to what nobody else sees.
     fn guard(&mut self) -> Result<(), StoreError> {

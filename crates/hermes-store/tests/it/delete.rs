@@ -11,6 +11,7 @@ use hermes_store::{
     Store, StoreError,
 };
 
+use crate::delete_paths::bytes_found;
 use crate::support::*;
 
 fn delete(store: &Store, names: &[&str]) -> Result<DeleteReceipt, StoreError> {
@@ -183,6 +184,27 @@ fn an_exact_retry_gets_the_same_receipt_and_fires_nothing() {
     assert_eq!(second.removed[0].epoch, 2);
     assert_eq!(request(Some("req-1"), &["a"]).unwrap().deleted_at, second.deleted_at);
     assert_eq!(events(&store).len(), 1);
+}
+
+#[test]
+fn a_file_too_large_to_be_rewritten_beside_a_conversation_is_scrubbed_when_it_is_closed() {
+    let mut home = Home::new();
+    home.options.rewritten_beside = 0;
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    say(&mut writer, Role::User, "the zebrafish");
+    writer.release().unwrap();
+    let mut request = DeleteRequest::new(vec![id("a")], DeleteReason::Delete);
+    request.request_id = Some("req".to_owned());
+    store.delete_session(request).unwrap();
+    // A commit comes after the work that the deletion left behind.
+    create(&store, "b").release().unwrap();
+    let receipt = store.receipt("req").unwrap().unwrap();
+    assert_eq!(receipt.scrubbed_at, None, "nothing claims what was not done");
+    store.close();
+    let receipt = home.store().receipt("req").unwrap().unwrap();
+    assert!(receipt.scrubbed_at.is_some());
+    assert_eq!(bytes_found(home.dir.path(), "zebrafish"), [""; 0]);
 }
 
 #[test]
