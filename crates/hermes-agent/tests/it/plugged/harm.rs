@@ -75,6 +75,8 @@ fn twenty_callbacks_that_hang_hold_a_compaction_no_longer_than_one_limit() {
     assert!(log.is_compaction(), "{}", log.line());
     // Each by itself would be 26 s.
     assert!(took < Duration::from_secs(13), "{took:?}");
-    assert_eq!(services.store.pending_events().unwrap(), 0);
+    // What is left of it goes on behind the conversation, and nobody else takes it up meanwhile.
+    assert!(services.store.pending_events().unwrap() <= 1);
+    assert_eq!(services.store.claim_events(None, 10).unwrap(), []);
     assert_eq!(say(&services, &mut conversation, "go on").outcome, TurnOutcome::Answered);
 }
