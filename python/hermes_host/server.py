@@ -19,7 +19,7 @@ from typing import Any
 from . import COMPATIBLE, PROTOCOL, imports, loop, origin, runtime
 from .callables import Callables
 from .fan import Fan
-from .hydrate import hydrate, mutations
+from .hydrate import attributes, hydrate, mutations
 from .loop import finish
 from .mirror import Mirror
 from .wire import Closed, Peer
@@ -31,6 +31,10 @@ _END_SECONDS = 2.0
 # Bound here, before any plugin can put something else in their place.
 _exit = os._exit
 _clock = time.perf_counter
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 class Server:
@@ -168,7 +172,8 @@ class Server:
         try:
             kwargs = entry.shape(len(args)).pick(payload) if payload else {}
             if params.get("chain"):
-                kwargs["next_call"] = self._next_call(params["chain"])
+                made = attributes if params.get("hook") == "llm_execution" else _as_it_is
+                kwargs["next_call"] = self._next_call(params["chain"], made)
             with runtime.bound(call):
                 value = entry.call(*args, **kwargs)
                 if params.get("chain") is None:
@@ -186,12 +191,12 @@ class Server:
             answer["mutations"] = changed
         return answer
 
-    def _next_call(self, chain: int) -> Any:
+    def _next_call(self, chain: int, made: Callable[[Any], Any]) -> Any:
         """What a middleware calls to go on; the runtime lets it do so once."""
 
         def next_call(*args: Any, **changes: Any) -> Any:
             value = args[0] if args else (changes or None)
-            return self.peer.call("middleware.next", {"chain": chain, "value": value})
+            return made(self.peer.call("middleware.next", {"chain": chain, "value": value}))
 
         return next_call
 

@@ -1,5 +1,7 @@
 //! One turn: the person's message in, requests and tool calls until there is an answer.
 
+use std::sync::Arc;
+
 use hermes_compaction::Reason;
 use hermes_context::{AssembleError, AssembleInput, RENDERER, assemble, awaits_answer};
 use hermes_core::{
@@ -18,7 +20,7 @@ use crate::conversation::Conversation;
 use crate::ledger::Ledger;
 use crate::plugins::Streamed;
 use crate::services::endpoint_key;
-use crate::{AgentError, Cancel, Services, UserInput, calls};
+use crate::{AgentError, Cancel, Services, UserInput, calls, notice};
 
 /// Model calls in one turn when the configuration sets no limit. A loop that gets this far is
 /// stuck.
@@ -336,22 +338,39 @@ impl Conversation {
         sink: &dyn EventSink,
         report: &mut TurnReport,
     ) -> Result<Step, AgentError> {
-        let Answered { reply, mut end, endpoint_index, profile, .. } = answered;
+        let Answered { reply, by, end, endpoint_index, profile, .. } = answered;
         let now = services.env.now();
         let mut row = self.assistant_row(seq, &reply, now);
         if matches!(reply.finish, Finish::Length) {
             row.status = RowStatus::Interrupted;
         }
-        row.finish_reason.clone_from(&end.finish_reason);
-        end.response = Some(seq);
-        let usage = end.usage;
-        let mut records = vec![Record::Row(row.clone()), Record::AttemptEnded(end)];
-        records.extend(self.note_usage(services, &usage));
+        if let Some(plugin) = &by {
+            attribute(&mut row, plugin);
+            let told = match end {
+                Some(_) => {
+                    format!("the plugin {plugin} changed the answer; this is kept:\n{}", reply.text)
+                }
+                None => format!("the plugin {plugin} answered, not the model"),
+            };
+            notice(sink, NoticeLevel::Info, told);
+        }
+        let mut records = Vec::new();
+        let usage = end.map(|mut end| {
+            row.finish_reason.clone_from(&end.finish_reason);
+            end.response = Some(seq);
+            let usage = end.usage;
+            records.push(Record::AttemptEnded(end));
+            records.extend(self.note_usage(services, &usage));
+            usage
+        });
+        records.insert(0, Record::Row(row.clone()));
         self.commit(services, records, sink)?;
         self.rows.push(row);
-        self.learn(services, endpoint_index, profile, sink);
-        add_usage(&mut report.usage, &usage);
-        sink.event(Event::Usage(usage));
+        if let Some(usage) = usage {
+            self.learn(services, endpoint_index, profile, sink);
+            add_usage(&mut report.usage, &usage);
+            sink.event(Event::Usage(usage));
+        }
         sink.event(Event::AnswerStored { row: seq });
         if !reply.calls.is_empty() {
             return Ok(Step::Calls(reply.calls));
@@ -563,6 +582,15 @@ impl Conversation {
             finish_reason: None,
             parts,
         }
+    }
+}
+
+/// Marks what a row says as a plugin's words, not the model's.
+fn attribute(row: &mut Row, plugin: &Arc<str>) {
+    let texts = row.parts.iter_mut().filter(|part| matches!(part.body, PartBody::Text { .. }));
+    for part in texts {
+        part.origin = Origin::Hook;
+        part.label = Some(plugin.clone());
     }
 }
 

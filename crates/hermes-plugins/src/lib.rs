@@ -48,7 +48,7 @@ pub use host::python::{Interpreter, OLDEST as OLDEST_PYTHON, PythonError, enviro
 pub use host::{BUDGET_TIME, CallError, Fault, RESTARTS};
 pub use listing::{HookCallback, HookListing, ShellTrial, waits_for};
 pub use manifest::{COMPATIBLE_VERSION, Manifest, Native, PluginKind, satisfies};
-pub use middleware::{Execution, Rewritten};
+pub use middleware::{Executed, Execution, OWN_TIME, Rewritten};
 pub use offer::{
     CliResult, CommandError, PluginCliCommand, PluginCommand, PluginSkill, PluginTool,
     PromptSection, Registered, WithPlugins, normal_command,

@@ -1,9 +1,12 @@
 //! Middleware: rewriting requests before they are made, and wrapping their execution.
 //!
-//! There is no time limit, as in the original: what is wrapped may take as long as it takes. A
-//! process that dies drops out of the chain; what it had let through already is kept.
+//! What is wrapped may take as long as it takes, and so may middleware, as in the original; only
+//! around a request to the model its own time has a limit ([`OWN_TIME`]), because nobody else could
+//! end that turn. A process that dies drops out of the chain; what it had let through already is
+//! kept.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -17,6 +20,22 @@ use crate::services::BoxFuture;
 
 /// The class of exception that refuses a request to a model and is never swallowed.
 const BLOCKED: &str = "LLMExecutionBlocked";
+
+/// The kind that wraps requests to the model.
+const LLM: &str = "llm_execution";
+
+/// How long middleware around a request to the model may take by itself, the request not counted, in
+/// times of `plugins.hook_callback_timeout`: ten minutes if nothing else is said.
+pub const OWN_TIME: u32 = 20;
+
+/// What came of something that was wrapped.
+#[derive(Debug)]
+pub struct Executed {
+    /// The result, as the outermost middleware gave it.
+    pub result: Result<Value, Fault>,
+    /// The plugin whose result it is, or that refused; None if it is that of what was wrapped.
+    pub by: Option<Arc<str>>,
+}
 
 /// What middleware made of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,15 +84,34 @@ impl Plugins {
         context: &Payload,
         next: &Execution<'_>,
     ) -> Result<Value, Fault> {
+        self.wrapped(kind, value, context, next).await.result
+    }
+
+    /// The same, with whose result it is.
+    pub async fn wrapped(
+        &self,
+        kind: &str,
+        value: Value,
+        context: &Payload,
+        next: &Execution<'_>,
+    ) -> Executed {
         self.ready().await;
         let chain: Vec<Entry> =
             locked(&self.0.registry).under("middleware", kind).cloned().collect();
-        if chain.is_empty() {
-            return next(value).await;
-        }
-        let original = value.clone();
-        let wrapped = Wrapped { inner: &self.0, kind, chain: &chain, context, original, next };
-        wrapped.run(0, value).await
+        let by = Mutex::new(None);
+        let wrapped = Wrapped {
+            inner: &self.0,
+            kind,
+            chain: &chain,
+            context,
+            original: value.clone(),
+            next,
+            own: self.0.timeout.filter(|_| kind == LLM).map(|limit| limit * OWN_TIME),
+            by: &by,
+        };
+        let result = wrapped.run(0, value).await;
+        let by = locked(&by).take();
+        Executed { result, by }
     }
 }
 
@@ -154,6 +192,10 @@ struct Wrapped<'a, 'n> {
     context: &'a Payload,
     original: Value,
     next: &'a Execution<'n>,
+    /// How long a middleware may take by itself.
+    own: Option<Duration>,
+    /// Whose the result is.
+    by: &'a Mutex<Option<Arc<str>>>,
 }
 
 /// Forgets a chain when its execution has ended, however it did.
@@ -169,23 +211,60 @@ impl Drop for Open<'_> {
 }
 
 impl Wrapped<'_, '_> {
+    /// Warns of a middleware that failed, once for each kind of fault.
+    fn failed(&self, entry: &Entry, error: &CallError, downstream: Option<&Result<Value, Fault>>) {
+        let passed_on = matches!((error, downstream), (CallError::Raised(_), Some(Err(_))));
+        if passed_on {
+            // What was wrapped failed, and the middleware let the exception through.
+            tracing::debug!(plugin = %entry.plugin, kind = self.kind, %error, "middleware raised");
+            return;
+        }
+        self.inner.warn_once(
+            format!("{}\n{}\n{error}", self.kind, entry.callback),
+            &format!("middleware {} of plugin {} failed: {error}", self.kind, entry.plugin),
+        );
+    }
+
     fn run(&self, index: usize, value: Value) -> BoxFuture<'_, Result<Value, Fault>> {
         Box::pin(async move {
             let Some(entry) = self.chain.get(index) else { return (self.next)(value).await };
+            if self.own.is_some() {
+                let why = locked(&self.inner.suppress).check(entry.id, "", Instant::now(), false);
+                if let Some(why) = why {
+                    tracing::debug!(plugin = %entry.plugin, kind = self.kind, why, "middleware is left out");
+                    return self.run(index + 1, value).await;
+                }
+            }
             let (sender, mut asked) = mpsc::unbounded_channel::<NextCall>();
             let number = self.inner.next_chain();
             locked(&self.inner.chains).insert(number, sender);
             let _open = Open { inner: self.inner, number };
-            let mut invocation = Invocation::new("middleware", &self.context.call);
+            let mut invocation = Invocation::new(self.kind, &self.context.call);
             invocation.kwargs = kwargs(self.kind, &value, &self.original, self.context);
             invocation.chain = Some(number);
             let mut call = std::pin::pin!(self.inner.invoke(entry, invocation));
             let mut downstream: Option<Result<Value, Fault>> = None;
+            let mut left = self.own;
             let ended = loop {
+                let began = Instant::now();
+                let waited = async {
+                    match left {
+                        Some(left) => tokio::time::sleep(left).await,
+                        None => std::future::pending().await,
+                    }
+                };
                 tokio::select! {
                     biased;
                     ended = &mut call => break ended,
+                    () = waited => {
+                        let mut suppress = locked(&self.inner.suppress);
+                        suppress.gave_up(entry.id, "", Instant::now());
+                        // It is left out for a while, and asked again after that.
+                        suppress.came_back(entry.id);
+                        break Err(CallError::TimedOut(self.own.unwrap_or_default()));
+                    }
                     Some((changed, answer)) = asked.recv() => {
+                        left = left.map(|left| left.saturating_sub(began.elapsed()));
                         let result = if downstream.is_some() {
                             Err(Fault::new("RuntimeError", "next_call can be called once"))
                         } else {
@@ -199,13 +278,19 @@ impl Wrapped<'_, '_> {
                 }
             };
             match ended {
-                Ok(value) if !value.is_null() || downstream.is_none() => Ok(value),
+                Ok(value) if !value.is_null() || downstream.is_none() => {
+                    if downstream.as_ref().is_none_or(|it| it.as_ref() != Ok(&value)) {
+                        *locked(self.by) = Some(entry.plugin.clone());
+                    }
+                    Ok(value)
+                }
                 Ok(_) => downstream.unwrap_or(Ok(Value::Null)),
                 Err(CallError::Raised(fault)) if fault.kinds.iter().any(|kind| kind == BLOCKED) => {
+                    locked(self.by).get_or_insert_with(|| entry.plugin.clone());
                     Err(fault)
                 }
                 Err(error) => {
-                    tracing::warn!(plugin = %entry.plugin, kind = self.kind, %error, "middleware failed");
+                    self.failed(entry, &error, downstream.as_ref());
                     match downstream {
                         Some(result) => result,
                         None => self.run(index + 1, value).await,

@@ -341,7 +341,10 @@ fn finished(
     recorder: &mut Numbered<'_>,
     tries: u32,
 ) -> Result<Result<JobAnswer, PlaceFailure>, JobError> {
-    let Answered { reply, mut end, attempt, .. } = answered;
+    let Answered { reply, end, attempt, .. } = answered;
+    let Some(mut end) = end else {
+        return Err(JobError::NotRecorded("it was answered without a request".to_owned()));
+    };
     let blank = reply.text.trim().is_empty();
     if blank {
         end.outcome = AttemptOutcome::Error;

@@ -18,8 +18,8 @@ use crate::endpoint::{in_address, public_url};
 use crate::receive::{self, Received};
 use crate::transport::failure;
 use crate::{
-    Answered, Backoff, Client, ConverseError, Encoded, Endpoint, Failure, Fragment, Limits, Reply,
-    encode, learn,
+    Answered, Attendant, Backoff, Client, ConverseError, Encoded, Endpoint, Failure, Fragment,
+    Instead, Limits, Prepared, Reply, Taken, encode, learn,
 };
 
 /// Quirks that one call may learn; each costs a request.
@@ -188,14 +188,22 @@ impl Client {
             };
             let mut attempt = call.attempt(endpoint, &profile, &assembled, &encoded);
             let mut sent = encoded.body.clone();
+            let mut watched = Watched(self.attendant().map(|it| (&**it, attempt.clone())));
             if let Some(attendant) = self.attendant() {
-                let changed = attendant.prepare(&attempt, &encoded.body).await;
-                let changed = changed.map_err(|why| local(why, &profile).stop())?;
-                if let Some(body) = changed {
-                    attempt.body = Digest::of(&body);
-                    attempt.body_bytes = body.len() as u64;
-                    attempt.kept_body = Some(body.clone());
-                    sent = body.into();
+                let prepared = attendant.prepare(&attempt, &encoded.body, &assembled).await;
+                match prepared.map_err(|why| local(why, &profile).stop())? {
+                    Prepared::AsIs => {}
+                    Prepared::Changed(body) => {
+                        attempt.body = Digest::of(&body);
+                        attempt.body_bytes = body.len() as u64;
+                        attempt.kept_body = Some(body.clone());
+                        sent = body.into();
+                    }
+                    Prepared::Answered(instead) => {
+                        return Ok(answered_instead(
+                            *instead, attempt, encoded, index, profile, on,
+                        ));
+                    }
                 }
             }
             recorder
@@ -208,19 +216,32 @@ impl Client {
                 Some(attendant) => tokio::join!(run, attendant.sending(&attempt, &assembled)).0,
             };
             tries += 1;
-            let failure = match result {
-                Ok(reply) => {
-                    if let Some(attendant) = self.attendant() {
-                        attendant.answered(&attempt, &end, &reply).await;
+            let (failure, taken) = match result {
+                Ok(mut reply) => {
+                    let mut by = None;
+                    if let Some(attendant) = self.attendant()
+                        && let Some(other) = attendant.answered(&attempt, &end, &reply).await
+                    {
+                        (reply, by) = (other.reply, Some(other.by));
                     }
+                    watched.0 = None;
                     if profile != endpoint.profile {
                         on(Delta::LearnedProfile(profile.clone()));
                     }
-                    let endpoint_index = index;
-                    return Ok(Answered { attempt, encoded, reply, end, endpoint_index, profile });
+                    let (end, endpoint_index) = (Some(end), index);
+                    return Ok(Answered {
+                        attempt,
+                        encoded,
+                        reply,
+                        by,
+                        end,
+                        endpoint_index,
+                        profile,
+                    });
                 }
                 Err(failure) => self.taken_for(&attempt, &mut end, failure).await,
             };
+            watched.0 = None;
             let http_status = end.http_status;
             call.ends.push(end.clone());
             recorder.failed(end).map_err(|error| local(error.to_string(), &profile).stop())?;
@@ -230,9 +251,14 @@ impl Client {
                 http_status,
                 profile: profile.clone(),
                 stop: false,
+                again: taken.again,
+                elsewhere: taken.elsewhere,
             });
             if lost.partial.is_some() {
                 return Err(lost);
+            }
+            if let Some(instead) = taken.instead {
+                return Ok(answered_instead(instead, attempt, encoded, index, profile, on));
             }
             if let Some((next, what)) = lost.lesson()
                 && lessons.len() < LESSONS
@@ -260,12 +286,13 @@ impl Client {
         attempt: &Attempt,
         end: &mut AttemptEnd,
         failure: Failure,
-    ) -> Failure {
-        let Some(attendant) = self.attendant() else { return failure };
-        let Some(other) = attendant.failed(attempt, end, &failure).await else { return failure };
+    ) -> (Failure, Taken) {
+        let Some(attendant) = self.attendant() else { return (failure, Taken::default()) };
+        let mut taken = attendant.failed(attempt, end, &failure).await;
+        let Some(other) = taken.failure.take() else { return (failure, taken) };
         end.error_class = Some(other.class);
         end.error = Some(other.message.as_str().into());
-        other
+        (other, taken)
     }
 
     /// One attempt, from its first byte out to its last byte in.
@@ -322,6 +349,33 @@ impl Client {
         };
         Ran { end, partial: if error.is_some() { partial } else { None }, result }
     }
+}
+
+/// Tells the attendant of an attempt that is dropped before it has ended.
+struct Watched<'a>(Option<(&'a dyn Attendant, Attempt)>);
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if let Some((attendant, attempt)) = self.0.take() {
+            attendant.dropped(&attempt);
+        }
+    }
+}
+
+/// An answer of somebody else, shown like the model's.
+fn answered_instead(
+    instead: Instead,
+    attempt: Attempt,
+    encoded: Encoded,
+    endpoint_index: usize,
+    profile: WireProfile,
+    on: &mut (dyn FnMut(Delta<'_>) + Send),
+) -> Answered {
+    let Instead { reply, by } = instead;
+    if !reply.text.is_empty() {
+        on(Delta::Text(&reply.text));
+    }
+    Answered { attempt, encoded, reply, by: Some(by), end: None, endpoint_index, profile }
 }
 
 /// What an attempt came to.
@@ -429,11 +483,22 @@ struct Lost {
     profile: WireProfile,
     /// Nothing may be sent any more, to anyone.
     stop: bool,
+    /// What the attendant wants, where the class is not to decide.
+    again: Option<bool>,
+    elsewhere: Option<bool>,
 }
 
 impl Lost {
     const fn new(failure: Failure, profile: WireProfile) -> Self {
-        Self { failure, partial: None, http_status: None, profile, stop: false }
+        Self {
+            failure,
+            partial: None,
+            http_status: None,
+            profile,
+            stop: false,
+            again: None,
+            elsewhere: None,
+        }
     }
 
     fn stop(mut self: Box<Self>) -> Box<Self> {
@@ -443,12 +508,15 @@ impl Lost {
 
     /// Whether another endpoint would not help, or must not be asked.
     const fn is_final(&self) -> bool {
-        self.stop
-            || self.partial.is_some()
-            || matches!(
-                self.failure.class,
-                ErrorClass::BadRequest | ErrorClass::ContextOverflow | ErrorClass::OutputOverflow
-            )
+        let same_everywhere = matches!(
+            self.failure.class,
+            ErrorClass::BadRequest | ErrorClass::ContextOverflow | ErrorClass::OutputOverflow
+        );
+        let elsewhere = match self.elsewhere {
+            Some(elsewhere) => elsewhere,
+            None => !same_everywhere,
+        };
+        self.stop || self.partial.is_some() || !elsewhere
     }
 
     fn lesson(&self) -> Option<(WireProfile, &'static str)> {
@@ -464,7 +532,8 @@ impl Lost {
         let class = self.failure.class;
         let most = input.retries.saturating_add(1);
         let most = if class == ErrorClass::Malformed { most.min(MALFORMED_TRIES) } else { most };
-        if !class.is_transient() || tries >= most {
+        let again = self.again.unwrap_or_else(|| class.is_transient());
+        if !again || tries >= most {
             return None;
         }
         input.backoff.wait(tries, self.failure.retry_after, input.env)

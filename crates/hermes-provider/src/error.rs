@@ -9,15 +9,18 @@ use crate::{Encoded, Limits, Reply};
 /// A call that was answered.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    /// The attempt that succeeded.
+    /// The attempt that succeeded; not in the ledger, if nothing was sent.
     pub attempt: Attempt,
     /// What it sent.
     pub encoded: Encoded,
     /// What came back.
     pub reply: Reply,
+    /// Who answered in the place of the model, or changed what it said.
+    pub by: Option<std::sync::Arc<str>>,
     /// The end of the attempt, to be committed together with the response row (which is not in
-    /// it yet).
-    pub end: AttemptEnd,
+    /// it yet). None if nothing was sent, or if the attempt failed and somebody else answered: then
+    /// there is nothing to end.
+    pub end: Option<AttemptEnd>,
     /// Which of the endpoints answered.
     pub endpoint_index: usize,
     /// The profile that it was encoded by, learnt quirks included.

@@ -36,7 +36,7 @@ mod usage;
 
 pub use arguments::classify_arguments;
 pub use assembly::{Assembly, Fragment};
-pub use attend::{Attendant, Later};
+pub use attend::{Attendant, Instead, Later, Prepared, Taken};
 pub use auxiliary::{
     Candidate, Job, JobAnswer, JobError, JobPlace, JobPrompt, JobSlots, PlaceFailure,
 };

@@ -1,5 +1,6 @@
 //! What plugins hear of requests to models, of the conversation and beside it, and what they may
-//! change of them: the request before it is recorded, the class of a failure.
+//! change of them: the request before it is recorded, the class of a failure. What wraps requests is
+//! in [`super::wrap`].
 //!
 //! Observers of a request are told while it is on its way; the answer is not waited for any longer
 //! than they take.
@@ -9,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hermes_core::{Assembled, Attempt, AttemptEnd, ErrorClass, RequestId, Task, Timestamp, Usage};
 use hermes_plugins::{CallContext, Payload, Plugins, history_items};
-use hermes_provider::{Attendant, Client, Failure, Finish, Later, Reply};
+use hermes_provider::{Attendant, Client, Failure, Finish, Instead, Later, Prepared, Reply, Taken};
 use serde_json::{Map, Value, json};
 
+use super::wrap::{Begun, Wraps};
 use crate::Services;
 
 /// Longest message that a plugin may put in place of a provider's.
@@ -34,6 +36,8 @@ pub(crate) struct Listener {
     traces: Mutex<HashMap<RequestId, Vec<Value>>>,
     /// Messages of requests that were sent and have not ended.
     messages: Mutex<HashMap<RequestId, usize>>,
+    /// Requests that middleware is wrapped around.
+    wraps: Wraps,
 }
 
 impl Listener {
@@ -47,6 +51,7 @@ impl Listener {
             count: Mutex::default(),
             traces: Mutex::default(),
             messages: Mutex::default(),
+            wraps: Wraps::default(),
         }
     }
 
@@ -124,6 +129,7 @@ impl Listener {
     fn ended(&self, attempt: &Attempt) {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt.id);
         self.traces.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt.id);
+        self.wraps.forget(&attempt.id);
     }
 }
 
@@ -152,7 +158,7 @@ fn max_tokens(attempt: &Attempt) -> Option<u64> {
     found.and_then(|(_, json)| json.parse().ok())
 }
 
-fn usage(usage: &Usage) -> Value {
+pub(super) fn usage(usage: &Usage) -> Value {
     let total = usage.input.zip(usage.output).map(|(input, output)| input + output);
     json!({
         "prompt_tokens": usage.input,
@@ -166,7 +172,7 @@ fn usage(usage: &Usage) -> Value {
     })
 }
 
-fn finish(reply: &Reply) -> &str {
+pub(super) fn finish(reply: &Reply) -> &str {
     match &reply.finish {
         Finish::Stop => "stop",
         Finish::ToolCalls => "tool_calls",
@@ -176,7 +182,7 @@ fn finish(reply: &Reply) -> &str {
     }
 }
 
-fn message(reply: &Reply) -> Value {
+pub(super) fn message(reply: &Reply) -> Value {
     let calls: Vec<Value> = reply
         .calls
         .iter()
@@ -233,29 +239,52 @@ impl Attendant for Listener {
         &'a self,
         attempt: &'a Attempt,
         body: &'a [u8],
-    ) -> Later<'a, Result<Option<Vec<u8>>, String>> {
+        assembled: &'a Assembled,
+    ) -> Later<'a, Result<Prepared, String>> {
         Box::pin(async move {
             if attempt.task != Task::Main || self.depth > 0 {
-                return Ok(None);
+                return Ok(Prepared::AsIs);
             }
             self.count(attempt);
-            if !self.plugins.has_middleware("llm_request").await {
-                return Ok(None);
+            let rewrites = self.plugins.has_middleware("llm_request").await;
+            let wraps = self.plugins.has_middleware(super::wrap::KIND).await;
+            if !rewrites && !wraps {
+                return Ok(Prepared::AsIs);
             }
-            let value: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-            let payload = self.about(attempt);
-            let rewritten = self.plugins.rewrite("llm_request", value, &payload).await;
-            if !rewritten.changed() {
-                return Ok(None);
+            let original: Value =
+                serde_json::from_slice(body).map_err(|error| error.to_string())?;
+            let mut value = original.clone();
+            if rewrites {
+                let payload = self.about(attempt);
+                let rewritten = self.plugins.rewrite("llm_request", value, &payload).await;
+                if rewritten.changed() {
+                    let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+                    if traces.len() >= REMEMBERED {
+                        traces.clear();
+                    }
+                    traces.insert(attempt.id.clone(), rewritten.trace);
+                }
+                value = rewritten.value;
             }
-            let changed = rewritten.value.to_string().into_bytes();
-            let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
-            if traces.len() >= REMEMBERED {
-                traces.clear();
+            if wraps {
+                let about = self.about(attempt).value("middleware_trace", self.trace(attempt));
+                match self.wraps.begin(&self.plugins, attempt, value, about, assembled).await? {
+                    Begun::Sends(wanted) => value = wanted,
+                    Begun::Answered(instead) => {
+                        self.ended(attempt);
+                        return Ok(Prepared::Answered(instead));
+                    }
+                }
             }
-            traces.insert(attempt.id.clone(), rewritten.trace);
-            Ok(Some(changed))
+            if value == original {
+                return Ok(Prepared::AsIs);
+            }
+            Ok(Prepared::Changed(value.to_string().into_bytes()))
         })
+    }
+
+    fn dropped(&self, attempt: &Attempt) {
+        self.ended(attempt);
     }
 
     fn sending<'a>(&'a self, attempt: &'a Attempt, assembled: &'a Assembled) -> Later<'a, ()> {
@@ -301,7 +330,7 @@ impl Attendant for Listener {
         attempt: &'a Attempt,
         end: &'a AttemptEnd,
         reply: &'a Reply,
-    ) -> Later<'a, ()> {
+    ) -> Later<'a, Option<Instead>> {
         Box::pin(async move {
             let main = attempt.task == Task::Main;
             let hook = if main { "post_api_request" } else { "post_auxiliary_call" };
@@ -326,7 +355,9 @@ impl Attendant for Listener {
                     .value("middleware_trace", self.trace(attempt));
                 self.plugins.dispatch(hook, payload).await;
             }
+            let instead = self.wraps.answered(attempt, end, reply).await;
             self.ended(attempt);
+            instead
         })
     }
 
@@ -335,10 +366,11 @@ impl Attendant for Listener {
         attempt: &'a Attempt,
         end: &'a AttemptEnd,
         failure: &'a Failure,
-    ) -> Later<'a, Option<Failure>> {
+    ) -> Later<'a, Taken> {
         Box::pin(async move {
-            let changed = self.reclassified(attempt, end, failure).await;
-            let known = changed.as_ref().unwrap_or(failure);
+            let mut taken = self.reclassified(attempt, end, failure).await;
+            let known = taken.failure.as_ref().unwrap_or(failure);
+            let again = taken.again.unwrap_or_else(|| known.class.is_transient());
             let main = attempt.task == Task::Main;
             let hook = if main { "api_request_error" } else { "post_auxiliary_call" };
             if self.listens(hook).await {
@@ -353,7 +385,7 @@ impl Attendant for Listener {
                 let payload = if main {
                     payload
                         .value("max_retries", self.max_retries)
-                        .value("retryable", known.class.is_transient())
+                        .value("retryable", again)
                         .text("reason", reason(known.class))
                         .value("error", json!({"type": class, "message": known.message}))
                         .value("request", request(attempt))
@@ -362,23 +394,19 @@ impl Attendant for Listener {
                 };
                 self.plugins.dispatch(hook, payload).await;
             }
+            taken.instead = self.wraps.failed(attempt, known).await;
             self.ended(attempt);
-            changed
+            taken
         })
     }
 }
 
 impl Listener {
     /// `transform_api_error_classification`.
-    async fn reclassified(
-        &self,
-        attempt: &Attempt,
-        end: &AttemptEnd,
-        failure: &Failure,
-    ) -> Option<Failure> {
+    async fn reclassified(&self, attempt: &Attempt, end: &AttemptEnd, failure: &Failure) -> Taken {
         const HOOK: &str = "transform_api_error_classification";
         if !self.listens(HOOK).await {
-            return None;
+            return Taken::default();
         }
         let error = json!({"type": failure.class.as_str(), "message": failure.message});
         let payload = self
@@ -393,12 +421,25 @@ impl Listener {
             .value("context_length", self.context_window)
             .maybe("num_messages", None);
         let outcome = self.plugins.dispatch(HOOK, payload).await;
-        let fields = outcome.error_class(&|reason| class(reason).is_some())?;
-        let class = fields.get("reason").and_then(Value::as_str).and_then(class)?;
+        let Some(fields) = outcome.error_class(&|reason| class(reason).is_some()) else {
+            return Taken::default();
+        };
+        let says = |name: &str| fields.get(name).and_then(Value::as_bool);
+        let class = fields.get("reason").and_then(Value::as_str).and_then(class);
+        let class = match (class.unwrap_or(failure.class), says("should_compress")) {
+            (_, Some(true)) => ErrorClass::ContextOverflow,
+            (ErrorClass::ContextOverflow, Some(false)) => ErrorClass::BadRequest,
+            (class, _) => class,
+        };
         let message = fields.get("message").and_then(Value::as_str);
         let message = message
             .map_or_else(|| failure.message.clone(), |text| text.chars().take(MESSAGE).collect());
-        Some(Failure { class, message, ..failure.clone() })
+        Taken {
+            failure: Some(Failure { class, message, ..failure.clone() }),
+            again: says("retryable"),
+            elsewhere: says("should_fallback"),
+            instead: None,
+        }
     }
 }
 

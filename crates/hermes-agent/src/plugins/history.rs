@@ -92,9 +92,15 @@ fn item(row: &Row) -> Value {
     Value::Object(out)
 }
 
-/// The texts of a row that are somebody's words: not what plugins or this program added.
+/// The texts of a row that are somebody's words: not what plugins or this program added. In an
+/// answer's place a plugin's text is the answer.
 fn texts(row: &Row) -> String {
-    let added = |part: &&Part| !matches!(part.origin, Origin::Hook | Origin::Notice);
+    let answer = row.role == Role::Assistant;
+    let added = |part: &&Part| match part.origin {
+        Origin::Hook => answer,
+        Origin::Notice => false,
+        _ => true,
+    };
     let texts: Vec<&str> = row.parts.iter().filter(added).filter_map(Part::as_text).collect();
     texts.join("\n\n")
 }

@@ -20,6 +20,7 @@ mod skills;
 mod stream;
 mod tool;
 mod turn;
+mod wrap;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

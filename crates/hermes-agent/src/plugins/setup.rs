@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hermes_home::redact::Redactor;
 use hermes_home::yaml::Datum;
-use hermes_home::{AuxiliaryConfig, Config, Home, Vars};
+use hermes_home::{AuxiliaryConfig, Config, Home, ProcessVars, Secrets, Vars};
 use hermes_plugins::{PluginOptions, Plugins};
 
 use super::api::Listener;
@@ -68,6 +68,8 @@ pub fn plugins_of(
     if !wanted {
         return None;
     }
+    let process: ProcessVars =
+        vars.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let plugins = Plugins::new(PluginOptions {
         hooks: config.hooks.clone(),
         memory_provider: config.memory.provider.clone(),
@@ -80,6 +82,7 @@ pub fn plugins_of(
         accept_hooks: surface.accept_hooks || config.hooks_auto_accept,
         gateway: surface.gateway,
         redactor: Some(redactor.clone()),
+        secrets: Some(Arc::new(Secrets::of(home, config, &process))),
         env_passthrough: config.terminal.env_passthrough.clone(),
         ..PluginOptions::new(
             home.clone(),

@@ -26,8 +26,8 @@ fn what_arrives_is_byte_for_byte_what_the_ledger_says() {
         assert_eq!(answered.attempt.body_bytes, answered.encoded.body.len() as u64);
         assert_eq!(answered.attempt.history, answered.encoded.history);
         assert_eq!(answered.attempt.kept_body, None);
-        assert_eq!(answered.end.outcome, AttemptOutcome::Ok);
-        assert!(answered.end.first_byte_at.is_some());
+        assert_eq!(answered.end.as_ref().unwrap().outcome, AttemptOutcome::Ok);
+        assert!(answered.end.as_ref().unwrap().first_byte_at.is_some());
         sent.push(answered.encoded.body.to_vec());
     }
     assert_eq!(server.received(), sent);
@@ -121,7 +121,7 @@ fn a_finished_answer_does_not_wait_for_a_server_that_hangs() {
     let before = Instant::now();
     assert_eq!(rig.run().unwrap().reply.text, "Status: ready");
     let answered = rig.run().unwrap();
-    assert_eq!(answered.end.usage.input, Some(9));
+    assert_eq!(answered.end.as_ref().unwrap().usage.input, Some(9));
     assert!(before.elapsed() < Duration::from_secs(5));
 }
 

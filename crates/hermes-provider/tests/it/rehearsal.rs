@@ -40,7 +40,7 @@ fn a_prefix_seen_before_is_reported_as_cached_unless_the_script_says_miss() {
     let server = server(None);
     let mut rig = Rig::new(&[&server]);
     let cached = |rig: &mut Rig| {
-        let usage = rig.run().unwrap().end.usage;
+        let usage = rig.run().unwrap().end.unwrap().usage;
         (usage.input.unwrap(), usage.cache_read.unwrap())
     };
     rig.messages = vec![text(Role::User, &"long ".repeat(500))];

@@ -89,10 +89,13 @@ fn b096_b099_every_stream_is_one_request_through_a_socket() {
             assert_eq!(rig.shown(), answered.reply.text);
             assert_eq!(server.requests(), 1, "{name}");
             if name == "B096/usage_last.sse" {
-                let usage = answered.end.usage;
+                let usage = answered.end.as_ref().unwrap().usage;
                 assert_eq!((usage.input, usage.output), (Some(9), Some(4)));
-                assert_eq!(answered.end.finish_reason.as_deref(), Some("stop"));
-                assert_eq!(answered.end.served_model.as_deref(), Some("scripted"));
+                assert_eq!(answered.end.as_ref().unwrap().finish_reason.as_deref(), Some("stop"));
+                assert_eq!(
+                    answered.end.as_ref().unwrap().served_model.as_deref(),
+                    Some("scripted")
+                );
             }
             if name.starts_with("B099") {
                 assert_eq!(answered.reply.finish, Finish::ToolCalls);

@@ -108,3 +108,30 @@ fn an_answer_is_heard_while_it_arrives_and_changed_before_it_is_stored() {
     assert_eq!(of("on_stream_start").len(), 2);
     assert!(!of("on_stream_delta").is_empty());
 }
+
+#[test]
+fn a_plugin_says_whether_a_failure_is_tried_again_or_made_smaller() {
+    let run = |answers: &str, script: &[serde_json::Value]| {
+        let code = format!(
+            "def register(ctx):\n    ctx.register_hook('transform_api_error_classification', lambda **e: {answers})\n\
+             \x20   ctx.register_hook('api_request_error', lambda retryable, **e: note(retryable))\n"
+        );
+        let rig = Rig::new(script).plugin("knows", &code);
+        let services = rig.services();
+        let mut conversation = rig.start(&services);
+        let outcome = say(&services, &mut conversation, "hello").outcome;
+        (outcome, rig.bodies().len(), rig.heard())
+    };
+    let busy = refuses(503, "busy");
+    let (outcome, sent, heard) =
+        run("{'reason': 'server_error', 'retryable': False}", &[busy.clone(), answer("never")]);
+    assert!(matches!(outcome, TurnOutcome::Failed(_)), "{outcome:?}");
+    assert_eq!((sent, heard), (1, vec![json!([false])]));
+    let odd = refuses(400, "odd words");
+    let (outcome, sent, heard) =
+        run("{'reason': 'format_error', 'retryable': True}", &[odd, answer("after all")]);
+    assert_eq!((outcome, sent, heard), (TurnOutcome::Answered, 2, vec![json!([true])]));
+    let (outcome, _, _) = run("{'reason': 'server_error', 'should_compress': True}", &[busy]);
+    let TurnOutcome::Failed(why) = outcome else { panic!("{outcome:?}") };
+    assert!(why.contains("It could not be made smaller"), "{why}");
+}

@@ -74,6 +74,27 @@ fn a_shell_guard_blocks_by_its_exit_code() {
     assert!(!rig.path("made.txt").exists() && text.contains("NOT-THIS"), "{text}");
 }
 
+#[test]
+fn a_shell_hook_gets_no_secret_of_the_home_whatever_its_name_is() {
+    let rig = Rig::new(&[answer("one")])
+        .settings(
+            "hooks:\n  on_session_start:\n    - command: sh -c 'env > seen'\n      env: [NAMED]\n",
+        )
+        .variable("WEATHER", "rain")
+        .variable("NAMED", "wind")
+        .variable("PLAIN", "plain")
+        // The key of the settings, under a name that says nothing.
+        .variable("GREETING", "test-not-a-key");
+    std::fs::write(rig.path(".env"), "WEATHER=rain\nNAMED=wind\n").unwrap();
+    let services = rig.services();
+    let mut conversation = rig.start(&services);
+    say(&services, &mut conversation, "hello");
+    let seen = std::fs::read_to_string(rig.path("seen")).unwrap();
+    let has = |line: &str| seen.lines().any(|found| found == line);
+    assert!(has("PLAIN=plain") && has("NAMED=wind"), "{seen}");
+    assert!(!seen.contains("WEATHER") && !seen.contains("GREETING"), "{seen}");
+}
+
 /// Answers every question the same way and keeps it.
 struct Says(Decision, Mutex<Vec<ApprovalRequest>>);
 

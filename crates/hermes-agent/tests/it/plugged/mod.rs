@@ -8,3 +8,4 @@ mod heard;
 mod rig;
 mod serves;
 mod turn;
+mod wrapped;

@@ -28,6 +28,7 @@ pub struct Rig {
     settings: String,
     limit: f64,
     enabled: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Rig {
@@ -36,7 +37,13 @@ impl Rig {
         let entries: Vec<Value> = script.iter().map(entry).collect();
         let script = (!entries.is_empty()).then(|| Value::Array(entries).to_string());
         let bench = Bench::new(script.as_deref());
-        Self { bench, settings: String::new(), limit: 30.0, enabled: Vec::new() }
+        Self {
+            bench,
+            settings: String::new(),
+            limit: 30.0,
+            enabled: Vec::new(),
+            variables: Vec::new(),
+        }
     }
 
     /// Enables a plugin in Python with this code.
@@ -53,6 +60,12 @@ impl Rig {
     /// Further settings, as they stand in `config.yaml`.
     pub fn settings(mut self, text: &str) -> Self {
         self.settings.push_str(text);
+        self
+    }
+
+    /// A variable of the process.
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -114,6 +127,7 @@ impl Rig {
         let vars = std::env::vars()
             .filter(|(name, _)| ["PATH", "HOME", "LANG", "HERMES_PYTHON"].contains(&name.as_str()))
             .chain([("HERMES_ACCEPT_HOOKS".to_owned(), "1".to_owned())])
+            .chain(self.variables.iter().cloned())
             .collect();
         services.variables = Vars::of_process(&vars);
         services.plug_in(&PluginSurface {
