@@ -5,7 +5,7 @@ use hermes_core::TurnOutcome;
 use hermes_store::RequestFilter;
 use serde_json::json;
 
-use super::rig::{Rig, all_verify, answer, calls, refuses, say};
+use super::rig::{Rig, all_verify, answer, calls, refuses, say, wait};
 
 const HEARS: &str = r#"
 def before(request_messages, system_prompt, api_call_count, retry_count, message_count, user_message, **rest):
@@ -31,6 +31,7 @@ fn every_attempt_at_a_request_is_heard_of_before_and_after() {
     let services = rig.services();
     let mut conversation = rig.start(&services);
     assert_eq!(say(&services, &mut conversation, "read it").outcome, TurnOutcome::Answered);
+    wait(services.close_plugins());
     assert_eq!(
         rig.heard(),
         [
@@ -56,6 +57,7 @@ fn a_request_that_middleware_changes_is_kept_as_it_was_sent_and_proved() {
     let mut conversation = rig.start(&services);
     assert_eq!(say(&services, &mut conversation, "hello").outcome, TurnOutcome::Answered);
     assert_eq!(rig.bodies()[0]["temperature"], 0.25);
+    wait(services.close_plugins());
     assert_eq!(rig.heard(), [json!(["trace", ["cooler"]])]);
     let request = services.store.requests(&RequestFilter::default()).unwrap().remove(0);
     assert!(request.has_kept_body);
@@ -120,6 +122,8 @@ fn a_plugin_says_whether_a_failure_is_tried_again_or_made_smaller() {
         let services = rig.services();
         let mut conversation = rig.start(&services);
         let outcome = say(&services, &mut conversation, "hello").outcome;
+        // Nobody waits for observers of requests before the end.
+        wait(services.close_plugins());
         (outcome, rig.bodies().len(), rig.heard())
     };
     let busy = refuses(503, "busy");
