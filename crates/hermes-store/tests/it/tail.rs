@@ -183,3 +183,20 @@ fn late_parts_and_summaries_are_indexed_once_wherever_their_row_stands() {
     store.close();
     check(&home.store());
 }
+
+#[test]
+fn an_index_that_was_merged_after_a_search_is_not_called_damaged() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    let mut writer = create(&store, "c");
+    say(&mut writer, Role::User, "a second run of the index");
+    writer.release().unwrap();
+    store.close();
+    let store = home.store();
+    // The reader that the check will use knows how the index is laid out now.
+    assert_eq!(find(&store, "lighthouse"), ["a"]);
+    home.raw().execute_batch("INSERT INTO talk_index(talk_index) VALUES ('optimize')").unwrap();
+    assert_sound(&store);
+    assert_eq!(find(&store, "lighthouse"), ["a"]);
+}
