@@ -289,7 +289,7 @@ fn migrate(connection: &mut Connection, path: &Path, found: Found) -> Result<(),
             point::reach("migrate: step");
         }
     }
-    if (1..SEARCH_STEP).contains(&have) {
+    if have < SEARCH_STEP {
         crate::search::index::fill(&transaction)?;
     }
     transaction.execute_batch(VIEWS).doing(DOING)?;

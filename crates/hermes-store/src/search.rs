@@ -11,6 +11,7 @@ mod matching;
 mod messages;
 mod question;
 mod rank;
+pub(crate) mod renew;
 mod stem;
 mod tail;
 mod tokens;

@@ -18,7 +18,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::backup;
 use crate::db::{self, Doing as _};
 use crate::repair::with_suffix;
-use crate::search::index;
+use crate::search::{index, renew};
 use crate::{Record, StoreError, StoreOptions, Unavailable, point};
 
 /// Posted jobs that may wait; whoever posts more does it himself.
@@ -160,18 +160,35 @@ impl WriteSide {
     fn catch_up_quietly(&mut self) {
         self.rows_behind = 0;
         self.text_behind = 0;
-        // A file that was taken away or replaced is for the next job to notice and to tell.
-        let untouched =
-            self.identity.is_some_and(|then| then.store == Identity::of(&self.path).store);
         let waits = self.connection.as_ref().map(index::has_tail);
         let outcome = match waits {
-            Some(Ok(true)) if untouched => self.catch_up(Duration::ZERO),
+            Some(Ok(true)) if self.is_untouched() => self.catch_up(Duration::ZERO),
             Some(Err(error)) => Err(error),
             _ => Ok(()),
         };
         if let Err(error) = outcome {
             tracing::debug!(%error, "new rows are taken into the search index later");
         }
+    }
+
+    /// Renews some of the documents that an older program put into the index, if nobody else is
+    /// writing; whether more are left to do now.
+    fn renew_quietly(&mut self) -> bool {
+        let due = self.connection.as_ref().map(renew::is_due);
+        let outcome = match due {
+            Some(Ok(true)) if self.is_untouched() => {
+                self.light_transaction(Duration::ZERO, |tx| renew::step(tx))
+            }
+            Some(Err(error)) => Err(error),
+            _ => Ok(true),
+        };
+        outcome.is_ok_and(|whole| !whole)
+    }
+
+    /// Whether the file is the one that was opened. One that was taken away or replaced is for the
+    /// next job to notice and to tell.
+    fn is_untouched(&self) -> bool {
+        self.identity.is_some_and(|then| then.store == Identity::of(&self.path).store)
     }
 
     /// Takes all new rows into the index. Not synced by itself: a loss of power takes documents and
@@ -326,8 +343,15 @@ impl Shared {
                     waiting.written = None;
                     waiting.hurry = false;
                     drop(waiting);
-                    self.side().catch_up_quietly();
+                    let mut side = self.side();
+                    side.catch_up_quietly();
+                    let more = side.renew_quietly();
+                    drop(side);
                     waiting = locked(&self.waiting);
+                    if more && !waiting.closing {
+                        // Some more when it is idle again; nobody waits for it at the end.
+                        waiting.written.get_or_insert_with(Instant::now);
+                    }
                 }
                 _ if closing => return,
                 Some(idle) => {

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use hermes_core::{Origin, Part, PartBody, Row, Seq, Standing};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::renew;
 use super::tokens::{Tokens, tokens_of};
 use crate::db::Doing as _;
 use crate::rows::{self, key, key_range};
@@ -168,7 +169,7 @@ pub(crate) fn text_bytes(batch: &[Record]) -> usize {
 
 /// A row as a document.
 pub(crate) struct Document {
-    id: i64,
+    pub(super) id: i64,
     pub(crate) session_no: i64,
     pub(crate) seq: Seq,
 }
@@ -187,7 +188,7 @@ pub(crate) fn tail(
     )
 }
 
-fn listed(
+pub(super) fn listed(
     connection: &Connection,
     sql: &str,
     params: impl rusqlite::Params,
@@ -249,7 +250,7 @@ pub(super) fn add_all(
 /// The texts of one row, by index, as [`text_of`] gives them: read as they are indexed, without
 /// making a row of them. Its room is used again from row to row.
 #[derive(Default)]
-struct Texts {
+pub(super) struct Texts {
     talk: String,
     tool: String,
 }
@@ -359,12 +360,22 @@ pub(crate) fn renew_row(
         return Ok(());
     }
     let key = key(session_no, seq);
+    renew(connection, &mut Texts::default(), key, indexes).map(drop)
+}
+
+/// Makes the documents of a row anew; the bytes of text in them.
+pub(super) fn renew(
+    connection: &Connection,
+    texts: &mut Texts,
+    key: i64,
+    indexes: &[Index],
+) -> Result<usize, StoreError> {
     for index in indexes {
         take_out(connection, *index, key)?;
     }
-    let mut texts = Texts::default();
     texts.read(connection, key)?;
-    texts.put(connection, key, indexes)
+    texts.put(connection, key, indexes)?;
+    Ok(texts.talk.len() + texts.tool.len())
 }
 
 /// Brings a session's title up to date.
@@ -437,6 +448,7 @@ pub(crate) fn fill(connection: &Connection) -> Result<(), StoreError> {
         )?;
         add_all(connection, connection, &rows)?;
     }
+    renew::done(connection)?;
     set_mark(connection, rows::next_id(connection)? - 1)
 }
 

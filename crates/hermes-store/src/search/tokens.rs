@@ -12,6 +12,10 @@
 
 use super::stem::push_stem;
 
+/// The number of the rules by which texts become tokens, [`super::stem`] among them. It goes up with
+/// every change to what they give: then what was indexed by older rules is renewed (`renew.rs`).
+pub(super) const TOKENS: u32 = 1;
+
 /// Longer tokens are cut: nobody types them.
 const LONGEST: usize = 72;
 
@@ -419,6 +423,21 @@ mod tests {
             assert!(!tokens.words.contains(['"', '(', ')']), "{text}: {tokens:?}");
         }
         assert_eq!(tokens_of("Ｃ＋＋１").wholes, tokens_of("C++1").wholes);
+    }
+
+    /// Where this fails, texts become other tokens than before: then `TOKENS` goes up, so that what
+    /// is indexed in the stores of people is renewed, and the digest becomes that of the new ones.
+    #[test]
+    fn other_tokens_have_another_number() {
+        const TEXT: &str = "The cats' relational conditions were hoping, hopped, agreed; flies died.
+            Generalizations oscillate; controlling decisiveness, formality, sensitivities, triplicate.
+            fooBar HTTPServer2 snake_case_name src/main.rs v2.1.3 C++ #42 $5 50% .env 8.8.8.8:443
+            alice@example.com don't O\u{2019}Neil Größe CAFÉ łódź ΑΘΗΝΑ Привет מים مرحبا
+            ＡＢＣ（１）＂x＂ 数据库查询 カタカナ 한국어 ภาษาไทย 😀✂ e\u{301}te\u{ad}r soft\u{200b}ware
+            a3f9c1d2e4b5a6978812 aGVsbG8gd29ybGQhIQ== https://example.org/a-b?q=1&r=two \"quoted\"";
+        let tokens = tokens_of(TEXT);
+        let digest = hermes_core::Digest::of(format!("{}\n{}", tokens.words, tokens.wholes));
+        assert_eq!((TOKENS, &*digest.short()), (1, "c4814fa821cc"));
     }
 
     proptest! {

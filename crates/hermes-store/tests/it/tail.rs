@@ -200,3 +200,84 @@ fn an_index_that_was_merged_after_a_search_is_not_called_damaged() {
     assert_sound(&store);
     assert_eq!(find(&store, "lighthouse"), ["a"]);
 }
+
+/// Makes the index what a program with other tokens would have left.
+fn make_old(home: &Home) {
+    home.raw()
+        .execute_batch(
+            "CREATE TEMP TABLE had AS SELECT id FROM talk_index_docsize;
+             DELETE FROM talk_index WHERE rowid IN (SELECT id FROM had);
+             INSERT INTO talk_index (rowid, t, w) SELECT id, 'another', '' FROM had;
+             DELETE FROM state_meta WHERE key = 'index_tokens';",
+        )
+        .unwrap();
+}
+
+fn is_renewed(home: &Home) -> bool {
+    let sql = "SELECT count(*) FROM state_meta WHERE key = 'index_tokens'";
+    home.raw().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() == 1
+}
+
+#[test]
+fn what_was_indexed_with_older_tokens_is_renewed_titles_and_all() {
+    let home = Home::new();
+    filled(&home);
+    assert!(is_renewed(&home), "a new store has the tokens of the program that made it");
+    let store = home.store();
+    store.set_title(&id("b"), Some("Gardens"), hermes_store::TitleSource::User).unwrap();
+    store.close();
+    make_old(&home);
+    let store = home.store();
+    assert_eq!(find(&store, "lighthouse"), [""; 0]);
+    assert_sound(&store);
+    store.open_session(&id("b")).unwrap().release().unwrap();
+    store.close();
+    assert!(is_renewed(&home));
+    assert_eq!(documents(&home), 5);
+    let store = home.store();
+    assert_eq!(find(&store, "lighthouse"), ["a"]);
+    assert_eq!(find(&store, "gardens"), ["b"]);
+    assert_sound(&store);
+}
+
+#[test]
+fn a_large_index_is_renewed_in_steps_and_what_is_said_or_deleted_meanwhile_is_right() {
+    let home = Home::new();
+    let store = home.store();
+    for name in ["a", "b"] {
+        let mut writer = create(&store, name);
+        let mut record = |n: i32| {
+            let seq = writer.next_seq();
+            Record::Row(row(seq, Role::User, &format!("{name}{n} of many")))
+        };
+        let records = (0..700).map(&mut record).collect();
+        let _c = writer.commit(records).unwrap();
+        writer.release().unwrap();
+    }
+    store.close();
+    make_old(&home);
+    let mut passes = 0;
+    while !is_renewed(&home) {
+        let store = home.store();
+        let mut writer =
+            if passes == 0 { create(&store, "c") } else { store.open_session(&id("c")).unwrap() };
+        say(&mut writer, Role::User, &format!("meanwhile{passes}"));
+        assert_eq!(find(&store, &format!("meanwhile{passes}")), ["c"]);
+        if passes == 1 {
+            let request = DeleteRequest::new(vec![id("a")], DeleteReason::Delete);
+            store.delete_session(request).unwrap();
+        }
+        writer.release().unwrap();
+        store.close();
+        passes += 1;
+        assert!(passes < 10, "it comes to an end");
+    }
+    let store = home.store();
+    assert_eq!(find(&store, "\"a699 of many\""), [""; 0]);
+    for n in [0, 699] {
+        assert_eq!(find(&store, &format!("\"b{n} of many\"")), ["b"], "{n}");
+    }
+    assert_sound(&store);
+    store.close();
+    assert_eq!(documents(&home), 700 + passes);
+}
