@@ -9,6 +9,7 @@ mod find;
 pub(crate) mod index;
 mod matching;
 mod messages;
+mod places;
 mod question;
 mod rank;
 pub(crate) mod renew;
@@ -425,6 +426,9 @@ fn search(
             .collect();
     }
     ranked.truncate(limit);
+    if request.session.is_none() {
+        places::choose(connection, question, &candidates, &indexes, &bounds, &mut ranked)?;
+    }
     let wanted = Wanted { question, rarity: &candidates.rarity };
     let mut results = Vec::with_capacity(ranked.len());
     for (at, found) in ranked.into_iter().enumerate() {

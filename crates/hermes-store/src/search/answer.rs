@@ -280,7 +280,12 @@ pub(super) fn result(
         _ => (ranked.head.meta.title.clone().unwrap_or_default(), "session_title".to_owned()),
     };
     let anchors: Vec<Seq> = hits.iter().map(|hit| hit.seq).collect();
-    let mut window = window_of(connection, session_no, hits, depth)?;
+    let end_of = |which: Which| -> Result<Vec<Message>, StoreError> {
+        if depth.full { near(connection, session_no, which, depth.tools) } else { Ok(Vec::new()) }
+    };
+    let start = end_of(Which::first(ENDS))?;
+    let end = end_of(Which::last(ENDS))?;
+    let mut window = window_of(connection, session_no, hits, [&start, &end], depth)?;
     // A title alone: what the session begins with.
     if window.is_empty() {
         window = near(connection, session_no, Which::first(ENDS), depth.tools)?;
@@ -289,18 +294,15 @@ pub(super) fn result(
     let first = window.first().map_or(Seq(0), |shown| shown.row.seq);
     let last = window.last().map_or(Seq(0), |shown| shown.row.seq);
     let (messages_before, messages_after) = counts(connection, session_no, first, last)?;
-    let ends = |which: Which| -> Result<Vec<ShownMessage>, StoreError> {
-        if !depth.full {
-            return Ok(Vec::new());
-        }
-        Ok(near(connection, session_no, which, depth.tools)?
+    let outside = |messages: &[Message]| -> Vec<ShownMessage> {
+        messages
             .iter()
             .filter(|shown| window.iter().all(|known| known.id != shown.id))
             .map(|shown| show(shown, None, BOOKEND, false))
-            .collect())
+            .collect()
     };
-    let bookend_start = ends(Which::first(ENDS))?;
-    let bookend_end = ends(Which::last(ENDS))?;
+    let bookend_start = outside(&start);
+    let bookend_end = outside(&end);
     let match_message_id =
         window.iter().find(|shown| Some(&shown.row.seq) == anchors.first()).map(|shown| shown.id);
     let chars = if depth.full { IN_WINDOW } else { IN_SHORT };
@@ -327,27 +329,41 @@ pub(super) fn result(
     })
 }
 
-/// The best hits with what stands around each; not in order.
+/// The best hits with what stands around each; not in order. What is shown anyway, at an end of the
+/// session or around a better hit, is not counted.
 fn window_of(
     connection: &Connection,
     session_no: i64,
     hits: Vec<Hit>,
+    ends: [&[Message]; 2],
     depth: Depth,
 ) -> Result<Vec<Message>, StoreError> {
     let mut window: Vec<Message> = Vec::new();
-    let mut add = |message: Message| {
-        if window.iter().all(|known| known.id != message.id) {
-            window.push(message);
+    let mut places = 0;
+    for hit in hits {
+        let Some(message) = hit.message else { continue };
+        if places >= HITS {
+            break;
         }
-    };
-    for (at, hit) in hits.into_iter().take(HITS).enumerate() {
-        let around = if at == 0 && depth.full { AROUND_FULL } else { AROUND_SHORT };
-        if at < WITH_NEIGHBOURS {
+        if window.iter().any(|known| known.id == message.id) {
+            continue;
+        }
+        let at_end = ends.iter().any(|end| end.iter().any(|known| known.id == message.id));
+        let mut add = |message: Message| {
+            if window.iter().all(|known| known.id != message.id) {
+                window.push(message);
+            }
+        };
+        let around = if places == 0 && depth.full { AROUND_FULL } else { AROUND_SHORT };
+        if places < WITH_NEIGHBOURS {
             for which in [Which::Before(hit.seq, around), Which::After(hit.seq, around)] {
                 near(connection, session_no, which, depth.tools)?.into_iter().for_each(&mut add);
             }
         }
-        hit.message.into_iter().for_each(&mut add);
+        add(message);
+        if places == 0 || !at_end {
+            places += 1;
+        }
     }
     Ok(window)
 }

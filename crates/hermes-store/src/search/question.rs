@@ -185,6 +185,18 @@ impl Question {
         question
     }
 
+    /// Whether a word counts more because it is a name.
+    pub(super) fn has_names(&self) -> bool {
+        self.terms.iter().any(|term| term.weight > 1.0)
+    }
+
+    /// The same question, its names worth no more than other words.
+    pub(super) fn without_names(&self) -> Self {
+        let mut question = self.clone();
+        question.terms.iter_mut().for_each(|term| term.weight = term.weight.min(1.0));
+        question
+    }
+
     fn number(&mut self, token: &str) -> Number {
         let next = self.vocabulary.len() as Number;
         *self.vocabulary.entry(token.to_owned()).or_insert(next)

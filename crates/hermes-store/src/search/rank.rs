@@ -67,7 +67,7 @@ pub(super) struct Bounds {
 /// Messages of a session that are read where many are found.
 pub(super) const DEPTH: usize = 6;
 /// Looked at for each one that is read, where roles and flags leave many out.
-const TRIES: usize = 8;
+pub(super) const TRIES: usize = 8;
 
 /// A message that was found.
 #[derive(Clone, Debug)]
@@ -87,6 +87,8 @@ pub(super) struct Ranked {
     pub(super) score: f64,
     pub(super) automatic: bool,
     pub(super) head: Head,
+    /// What the index has of it, by what it knows of them.
+    pub(super) documents: Vec<(i64, f64)>,
     /// The best first.
     pub(super) hits: Vec<Hit>,
 }
@@ -160,6 +162,7 @@ pub(super) fn rank(
                 score,
                 automatic: facts.automatic,
                 head: facts.head,
+                documents: session.documents,
                 hits,
             },
         ));
@@ -186,6 +189,26 @@ fn worth(question: &Question, rarity: &[f64], mask: Mask) -> f64 {
         .sum()
 }
 
+/// What the index knows of one of these documents, in order: what it has, and a share of what only
+/// its neighbours have.
+pub(super) fn coarse_score(
+    question: &Question,
+    candidates: &Candidates,
+    documents: &[(i64, Mask)],
+    at: usize,
+) -> f64 {
+    let Some((document, mask)) = documents.get(at) else { return 0.0 };
+    let near = |other: &&(i64, Mask)| {
+        other.0 >> SEQ_BITS == document >> SEQ_BITS && (other.0 - document).abs() <= NEIGHBOURS
+    };
+    let before = documents.get(..at).unwrap_or_default().iter().rev().take_while(near);
+    let after = documents.get(at + 1..).unwrap_or_default().iter().take_while(near);
+    let around = before.chain(after).fold(0, |around, (_, mask)| around | mask);
+    worth(question, &candidates.rarity, *mask)
+        + NEIGHBOUR_SHARE * worth(question, &candidates.rarity, around & !mask)
+        + candidates.beside.get(document).copied().unwrap_or(0.0)
+}
+
 /// The sessions with what the index knows of them, and the worth of each term for a session: between
 /// that of a rare word and that of a word in few sessions. Whoever is in a conversation is named
 /// in every turn of it, and in no other.
@@ -196,15 +219,7 @@ fn first_pass(question: &Question, candidates: &Candidates) -> (Vec<Coarse>, Vec
     let mut sessions: BTreeMap<i64, Coarse> = BTreeMap::new();
     for (at, (document, mask)) in documents.iter().enumerate() {
         let session_no = document >> SEQ_BITS;
-        let near = |other: &&(i64, Mask)| {
-            other.0 >> SEQ_BITS == session_no && (other.0 - document).abs() <= NEIGHBOURS
-        };
-        let before = documents.get(..at).unwrap_or_default().iter().rev().take_while(near);
-        let after = documents.get(at + 1..).unwrap_or_default().iter().take_while(near);
-        let around = before.chain(after).fold(0, |around, (_, mask)| around | mask);
-        let score = worth(question, &candidates.rarity, *mask)
-            + NEIGHBOUR_SHARE * worth(question, &candidates.rarity, around & !mask)
-            + candidates.beside.get(document).copied().unwrap_or(0.0);
+        let score = coarse_score(question, candidates, &documents, at);
         let session = sessions.entry(session_no).or_insert_with(|| Coarse {
             session_no,
             score: 0.0,
@@ -353,22 +368,48 @@ fn second_pass(
             }
             continue;
         }
-        let Some(message) = messages::at(connection, session.session_no, seq)? else { continue };
-        let shown =
-            if is_current { message.compacted } else { message.active || message.compacted };
-        if !shown || !bounds.roles.contains(&message.row.role) {
+        let Some(message) = message_at(connection, bounds, session.session_no, seq)? else {
             continue;
-        }
-        // What the neighbours have counts here too.
-        let mask = candidates.documents.get(document).copied().unwrap_or(0);
-        let own = worth(question, &candidates.rarity, mask);
-        let around = (coarse - own).max(0.0);
-        if let Some(score) = scored(question, candidates, indexes, &message.row, own, around) {
-            hits.push(Hit { seq, score, title: false, message: Some(message) });
-        }
+        };
+        hits.extend(hit_of(question, candidates, indexes, message, (*document, *coarse)));
     }
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.seq.cmp(&b.seq)));
+    sort_hits(&mut hits);
     Ok(hits)
+}
+
+/// The best first.
+pub(super) fn sort_hits(hits: &mut [Hit]) {
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.seq.cmp(&b.seq)));
+}
+
+/// The message of a document that the index gave with this score, if it answers.
+pub(super) fn hit_of(
+    question: &Question,
+    candidates: &Candidates,
+    indexes: &[Index],
+    message: Message,
+    (document, coarse): (i64, f64),
+) -> Option<Hit> {
+    // What the neighbours have counts here too.
+    let mask = candidates.documents.get(&document).copied().unwrap_or(0);
+    let own = worth(question, &candidates.rarity, mask);
+    let around = (coarse - own).max(0.0);
+    let score = scored(question, candidates, indexes, &message.row, own, around)?;
+    Some(Hit { seq: seq_of(document), score, title: false, message: Some(message) })
+}
+
+/// The message of this session that has this seq, if it may be found.
+pub(super) fn message_at(
+    connection: &Connection,
+    bounds: &Bounds,
+    session_no: i64,
+    seq: Seq,
+) -> Result<Option<Message>, StoreError> {
+    let is_current = bounds.current.contains(&session_no);
+    Ok(messages::at(connection, session_no, seq)?.filter(|message| {
+        (message.compacted || (message.active && !is_current))
+            && bounds.roles.contains(&message.row.role)
+    }))
 }
 
 /// How well a message answers; None if it does not. `own` is what the index says it has, `around`

@@ -151,6 +151,48 @@ fn a_name_weighs_more_than_other_words_though_it_is_in_many_messages() {
     assert_eq!(find(&store, "When does the welding class of Ben start?")[0], "ben");
 }
 
+/// Sixty lines; those at the given places say something.
+fn long_talk(store: &Store, name: &str, said: &[(usize, &str)]) {
+    let mut lines = vec!["Nothing is known of that yet."; 60];
+    for (at, line) in said {
+        lines[*at] = line;
+    }
+    talk(store, name, &lines);
+}
+
+fn shows(store: &Store, query: &str, text: &str) -> bool {
+    let answer = store.search(&SearchRequest::new(query)).unwrap();
+    answer.results[0].messages.iter().any(|message| message.content == text)
+}
+
+#[test]
+fn a_name_leads_to_its_session_but_does_not_take_the_places_in_it() {
+    let home = Home::new();
+    let store = home.store();
+    let settled = "Fine, the proxy moves to 8443.";
+    let mut said = vec![(52, settled), (4, "Look at the proxy."), (8, "Is that the proxy?")];
+    said.extend((10..46).step_by(4).map(|at| (at, "Tern builds.")));
+    long_talk(&store, "tern", &said);
+    for name in ["a", "b", "c"] {
+        talk(&store, name, &["The proxy is slow", "Tests pass"]);
+    }
+    let question = "on which port did we put the proxy of Tern?";
+    assert_eq!(find(&store, question)[0], "tern");
+    assert!(shows(&store, question, settled));
+}
+
+#[test]
+fn what_is_shown_around_a_better_hit_takes_no_place_of_its_own() {
+    let home = Home::new();
+    let store = home.store();
+    let last = "A kite stood over the barn.";
+    let mut said: Vec<(usize, &str)> = (20..27).map(|at| (at, "The red kite again.")).collect();
+    said.extend([(34, "One kite."), (38, "One more kite."), (46, last)]);
+    long_talk(&store, "birds", &said);
+    talk(&store, "other", &["Nothing flies here", "red is the barn"]);
+    assert!(shows(&store, "where is the red kite", last));
+}
+
 #[test]
 fn words_of_every_kind_are_found() {
     let home = Home::new();
