@@ -281,3 +281,43 @@ fn a_large_index_is_renewed_in_steps_and_what_is_said_or_deleted_meanwhile_is_ri
     store.close();
     assert_eq!(documents(&home), 700 + passes);
 }
+
+/// Says, finds, checks and deletes, each thread in stores of its own, as several processes would.
+#[test]
+fn what_several_do_at_once_leaves_an_index_that_is_right_at_every_moment() {
+    let rounds = std::env::var("HERMES_TAIL_ROUNDS").map_or(2, |n| n.parse().unwrap());
+    let mut home = Home::new();
+    home.options.busy_timeout = std::time::Duration::from_secs(20);
+    home.options.busy_timeout_spooling = home.options.busy_timeout;
+    drop(create(&home.store(), "first"));
+    let home = &home;
+    std::thread::scope(|scope| {
+        for who in ["x", "y", "z"] {
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let store = home.store();
+                    let name = format!("{who}{round}");
+                    let mut writer = create(&store, &name);
+                    for n in 0..5 {
+                        let word = format!("\"{who}word{round}n{n}\"");
+                        say(&mut writer, Role::User, &format!("{word} was said"));
+                        assert_eq!(find(&store, &word), [name.as_str()], "{word}");
+                    }
+                    writer.release().unwrap();
+                    assert_sound(&store);
+                    if round % 3 > 0 {
+                        let request = DeleteRequest::new(vec![id(&name)], DeleteReason::Delete);
+                        store.delete_session(request).unwrap();
+                        let word = format!("\"{who}word{round}n3\"");
+                        assert_eq!(find(&store, &word), [""; 0], "{word}");
+                        assert_sound(&store);
+                    }
+                    if round % 2 > 0 {
+                        store.close();
+                    }
+                }
+            });
+        }
+    });
+    assert_sound(&home.store());
+}
