@@ -92,21 +92,22 @@ pub fn still_holds(plan: &Plan, rows: &[Row], head: GenerationNo) -> Result<(), 
     if head != plan.base {
         return superseded(format!("generation {head} came after generation {}", plan.base));
     }
-    let touched: HashSet<Seq> = plan
-        .ranges
-        .iter()
-        .flat_map(|range| range.rows.iter().copied())
-        .chain(plan.swaps.iter().map(|swap| swap.row))
-        .collect();
+    let covered: HashSet<Seq> =
+        plan.ranges.iter().flat_map(|range| range.rows.iter().copied()).collect();
+    let swapped: HashSet<Seq> =
+        plan.swaps.iter().map(|swap| swap.row).filter(|row| !covered.contains(row)).collect();
     let mut found = 0;
-    for row in rows.iter().filter(|row| touched.contains(&row.seq)) {
+    for row in rows {
+        let covered = covered.contains(&row.seq);
+        if !covered && !swapped.contains(&row.seq) {
+            continue;
+        }
         found += 1;
-        let covered = plan.ranges.iter().any(|range| range.rows.contains(&row.seq));
         if covered && let Some(part) = row.parts.iter().find(|part| part.seq > plan.cut) {
             return superseded(format!("row {} gained part {}", row.seq, part.seq));
         }
     }
-    if found != touched.len() {
+    if found != covered.len() + swapped.len() {
         return superseded("a planned row is no longer stored".to_owned());
     }
     Ok(())

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use crate::words::{WordMap, WordSet, each_word_kind, hash_word, pair};
+use crate::words::{WordMap, each_plain_word, hash_word, pair};
 
 /// What a sentence is, as far as its words tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,9 +77,22 @@ const WORDS: [(Cue, &str); 5] = [
 
 /// The table, built once.
 pub(crate) struct Cues {
-    single: WordMap<Cue>,
+    /// A bit for each part of the hashes that `words` may hold: few words pass.
+    hint: [u64; HINTS / 64],
+    words: WordMap<Known>,
     pairs: WordMap<Cue>,
-    correction: WordSet,
+}
+
+/// Bits of the first look.
+const HINTS: usize = 8_192;
+
+/// What is known of a single word.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    cue: Cue,
+    /// Whether a pair begins with it.
+    begins: bool,
+    corrects: bool,
 }
 
 /// What was read of one sentence.
@@ -97,53 +110,72 @@ impl Cues {
     }
 
     fn build() -> Self {
-        let mut cues = Self {
-            single: WordMap::default(),
-            pairs: WordMap::default(),
-            correction: WordSet::default(),
-        };
+        let mut words: WordMap<Known> = WordMap::default();
+        let mut pairs = WordMap::default();
         for (cue, list) in WORDS {
             for entry in list.split_whitespace() {
-                match entry.split_once('+') {
-                    Some((first, second)) => {
-                        if let (Some(a), Some(b)) = (hash_word(first), hash_word(second)) {
-                            cues.pairs.entry(pair(a, b)).or_insert(cue);
-                        }
+                let Some((first, second)) = entry.split_once('+') else {
+                    let Some(word) = hash_word(entry) else { continue };
+                    let known = words.entry(word).or_default();
+                    if known.cue == Cue::None {
+                        known.cue = cue;
                     }
-                    None => {
-                        if let Some(word) = hash_word(entry) {
-                            cues.single.entry(word).or_insert(cue);
-                            if cue == Cue::Correction {
-                                cues.correction.insert(word);
-                            }
-                        }
-                    }
+                    known.corrects |= cue == Cue::Correction;
+                    continue;
+                };
+                if let (Some(a), Some(b)) = (hash_word(first), hash_word(second)) {
+                    pairs.entry(pair(a, b)).or_insert(cue);
+                    words.entry(a).or_default().begins = true;
                 }
             }
         }
-        cues
+        let mut hint = [0; HINTS / 64];
+        for word in words.keys() {
+            let (place, bit) = Self::place(*word);
+            hint[place] |= bit;
+        }
+        Self { hint, words, pairs }
+    }
+
+    const fn place(word: u64) -> (usize, u64) {
+        let bit = (word >> 32) as usize % HINTS;
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    fn known(&self, word: u64) -> Known {
+        let (place, bit) = Self::place(word);
+        if self.hint[place] & bit == 0 {
+            return Known::default();
+        }
+        self.words.get(&word).copied().unwrap_or_default()
     }
 
     /// Reads one sentence; its words without digits are added to `words`.
     pub(crate) fn read(&self, sentence: &str, words: &mut Vec<u64>) -> Marks {
         let mut cue = Cue::None;
-        let mut before = 0;
+        // The word before, if a pair may begin with it.
+        let mut before = None;
         let mut template = 0u64;
-        each_word_kind(sentence, |word, digits| {
-            let here = self.single.get(&word).copied().unwrap_or_default();
-            let both = self.pairs.get(&pair(before, word)).copied().unwrap_or_default();
-            cue = cue.max(here).max(both);
-            if !digits {
-                template = pair(template, word);
-                words.push(word);
+        each_plain_word(sentence, |word, digits| {
+            // Nothing with a digit marks anything, nor is it part of what a sentence is like.
+            if digits {
+                before = None;
+                return;
             }
-            before = word;
+            let known = self.known(word);
+            if let Some(both) = before.and_then(|before| self.pairs.get(&pair(before, word))) {
+                cue = cue.max(*both);
+            }
+            cue = cue.max(known.cue);
+            template = pair(template, word);
+            words.push(word);
+            before = known.begins.then_some(word);
         });
         Marks { cue, reverses: cue == Cue::Correction, template }
     }
 
     pub(crate) fn is_correction(&self, word: u64) -> bool {
-        self.correction.contains(&word)
+        self.known(word).corrects
     }
 }
 

@@ -1,16 +1,17 @@
 //! What a call was and how it went, read from its arguments and result without a model.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use hermes_core::{Origin, PartBody, Role, Row, RowStatus};
+use hermes_core::{Origin, Part, PartBody, Role, Row, RowStatus, Standing};
 
 use crate::cutting::{line, one_line, size};
+use crate::words::TextMap;
 
 /// For every tool row, by its place among `rows`, the arguments of the call it answers.
-pub(crate) fn arguments_by_result<'a>(rows: &[&'a Row]) -> HashMap<usize, &'a str> {
-    let mut open: HashMap<&str, &str> = HashMap::new();
-    let mut found = HashMap::new();
+pub(crate) fn arguments_by_result<'a>(rows: &[&'a Row]) -> Vec<Option<&'a str>> {
+    let mut open: TextMap<'a, &'a str> = TextMap::default();
+    let mut found = vec![None; rows.len()];
     for (index, row) in rows.iter().enumerate() {
         match row.role {
             Role::Assistant => {
@@ -22,9 +23,7 @@ pub(crate) fn arguments_by_result<'a>(rows: &[&'a Row]) -> HashMap<usize, &'a st
             }
             Role::Tool => {
                 let id = row.tool.as_ref().map(|link| &*link.call_id);
-                if let Some(arguments) = id.and_then(|id| open.get(id)) {
-                    found.insert(index, *arguments);
-                }
+                found[index] = id.and_then(|id| open.get(id)).copied();
             }
             Role::User | Role::System => {}
         }
@@ -67,9 +66,11 @@ pub(crate) fn argument(arguments: &str, keys: &[&str]) -> Option<String> {
 /// The exit code that a result tells in its first lines: `exit code 3`, `"exit_code": 3`,
 /// `exit status: 3`.
 pub(crate) fn exit_code(text: &str) -> Option<i32> {
-    let head_end = text.char_indices().nth(2_000).map_or(text.len(), |(at, _)| at);
-    let head = &text[..head_end];
-    let at = head.find("exit")?;
+    let head = &text[..text.floor_char_boundary(2_000)];
+    // The rarest letter of the word leads to it.
+    let at = head
+        .match_indices('x')
+        .find_map(|(at, _)| at.checked_sub(1).filter(|at| head[*at..].starts_with("exit")))?;
     let rest = head[at + 4..].trim_start_matches([' ', '_', '-']);
     let rest = rest.strip_prefix("code").or_else(|| rest.strip_prefix("status"))?;
     let rest = rest.trim_start_matches(['"', '\'', ':', '=', ' ']);
@@ -80,9 +81,21 @@ pub(crate) fn exit_code(text: &str) -> Option<i32> {
     rest[..end].parse().ok()
 }
 
-/// The text a tool itself returned.
-pub(crate) fn result_text(row: &Row) -> String {
-    row.text_of(Origin::Tool)
+/// The text a tool itself returned; most rows have it in one part.
+pub(crate) fn result_text(row: &Row) -> Cow<'_, str> {
+    let own = |part: &&Part| part.origin == Origin::Tool && part.standing == Standing::InOrder;
+    let mut texts = row.parts.iter().filter(own).filter_map(Part::as_text);
+    match (texts.next(), texts.next()) {
+        (None, _) => Cow::Borrowed(""),
+        (Some(text), None) => Cow::Borrowed(text),
+        (Some(_), Some(_)) => Cow::Owned(row.text_of(Origin::Tool)),
+    }
+}
+
+/// How many lines a text has.
+fn lines(text: &str) -> usize {
+    let ends = text.bytes().filter(|byte| *byte == b'\n').count();
+    ends + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
 /// One factual line about a tool's result: which call, how it went, how large, where it is.
@@ -103,7 +116,7 @@ pub(crate) fn result_line(row: &Row, text: &str, arguments: Option<&str>) -> Str
         (RowStatus::Complete, Some(code)) => format!("exit code {code}"),
         (RowStatus::Complete, None) => "done".to_owned(),
     };
-    let _ = write!(out, ": {how}, {} lines, {}", text.lines().count(), size(text.len()));
+    let _ = write!(out, ": {how}, {} lines, {}", lines(text), size(text.len()));
     out
 }
 

@@ -71,22 +71,32 @@ pub fn scan<'a>(text: &'a str, mut found: impl FnMut(Identifier<'a>)) {
     // Whether the token holds anything but small letters; most do not, and none of those is one.
     let mut plain = true;
     while let Some(byte) = bytes.get(at) {
-        let (splits, length) = if byte.is_ascii() {
-            plain &= byte.is_ascii_lowercase() || ASCII_SPLITS[usize::from(*byte)];
-            (ASCII_SPLITS[usize::from(*byte)] && !is_inside_number(bytes, at), 1)
-        } else {
+        let kind = KINDS[usize::from(*byte)];
+        if kind <= OTHER {
+            plain &= kind == SMALL;
+            at += 1;
+            continue;
+        }
+        let length = if kind == WIDE {
             let character = text[at..].chars().next().unwrap_or(' ');
-            plain &= splits_wide(character);
-            (splits_wide(character), character.len_utf8())
-        };
-        if splits {
-            if !plain {
-                token(text, start, at, &mut found);
+            if !splits_wide(character) {
+                plain = false;
+                at += character.len_utf8();
+                continue;
             }
-            start = at + length;
+            character.len_utf8()
+        } else if kind == GROUPS && is_inside_number(bytes, at) {
+            at += 1;
+            continue;
+        } else {
+            1
+        };
+        if !plain {
+            token(text, start, at, &mut found);
             plain = true;
         }
         at += length;
+        start = at;
     }
     if !plain {
         token(text, start, text.len(), &mut found);
@@ -100,13 +110,26 @@ pub fn identifiers(text: &str) -> Vec<Identifier<'_>> {
     all
 }
 
-/// ASCII characters that end a token.
-const ASCII_SPLITS: [bool; 128] = {
-    let mut table = [false; 128];
-    let splits = b"\"'`,;()[]{}<>| \t\n\r\x0b\x0c";
+/// What a byte does to a token: it is a small letter of it, another character of it, part of a
+/// longer one, ends it if it does not group digits, or ends it.
+const SMALL: u8 = 0;
+const OTHER: u8 = 1;
+const WIDE: u8 = 2;
+const GROUPS: u8 = 3;
+const SPLITS: u8 = 4;
+
+const KINDS: [u8; 256] = {
+    let mut table = [OTHER; 256];
     let mut at = 0;
-    while at < splits.len() {
-        table[splits[at] as usize] = true;
+    while at < 256 {
+        table[at] = match at as u8 {
+            b'a'..=b'z' => SMALL,
+            b',' | b'\'' => GROUPS,
+            b'"' | b'`' | b';' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'|'
+            | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => SPLITS,
+            0x80.. => WIDE,
+            _ => OTHER,
+        };
         at += 1;
     }
     table
@@ -141,8 +164,7 @@ fn splits_wide(character: char) -> bool {
 
 /// A comma or apostrophe between digits groups them.
 fn is_inside_number(bytes: &[u8], at: usize) -> bool {
-    matches!(bytes[at], b',' | b'\'')
-        && at > 0
+    at > 0
         && bytes[at - 1].is_ascii_digit()
         && bytes.get(at + 1..at + 4).is_some_and(|next| next.iter().all(u8::is_ascii_digit))
         && !bytes.get(at + 4).is_some_and(u8::is_ascii_digit)
@@ -150,9 +172,13 @@ fn is_inside_number(bytes: &[u8], at: usize) -> bool {
 
 fn token<'a>(text: &'a str, start: usize, end: usize, found: &mut impl FnMut(Identifier<'a>)) {
     let raw = &text[start..end];
-    let front = raw.trim_start_matches(['*', ':', '!', '?', '=', '&']);
-    let at = start + raw.len() - front.len();
-    let core = front.trim_end_matches(['.', ':', '!', '?', '*', '=', '&', '\\']);
+    let bytes = raw.as_bytes();
+    let front = |byte: &u8| matches!(byte, b'*' | b':' | b'!' | b'?' | b'=' | b'&');
+    let skip = bytes.iter().take_while(|byte| front(byte)).count();
+    let back = |byte: &u8| front(byte) || matches!(byte, b'.' | b'\\');
+    let keep = bytes[skip..].iter().rev().skip_while(|byte| back(byte)).count();
+    let at = start + skip;
+    let core = &raw[skip..skip + keep];
     if core.len() < 2 || core.len() > LONGEST {
         return;
     }
@@ -162,7 +188,6 @@ fn token<'a>(text: &'a str, start: usize, end: usize, found: &mut impl FnMut(Ide
 }
 
 /// What the bytes of a token are.
-#[derive(Default)]
 struct Tally {
     digits: usize,
     upper: usize,
@@ -180,34 +205,64 @@ struct Tally {
     humps: usize,
 }
 
-fn tally(token: &str) -> Tally {
-    let mut t = Tally::default();
-    let mut before_lower = false;
-    for byte in token.bytes() {
-        let mut lower = false;
-        match byte {
-            b'0'..=b'9' => t.digits += 1,
-            b'A'..=b'Z' => {
-                t.upper += 1;
-                t.humps += usize::from(before_lower);
-            }
-            b'a'..=b'z' => {
-                t.lower += 1;
-                lower = true;
-            }
-            b'.' => t.dots += 1,
-            b'/' | b'\\' => t.slashes += 1,
-            b'-' => t.dashes += 1,
-            b'_' => t.underscores += 1,
-            b':' => t.colons += 1,
-            b'@' => t.at_signs += 1,
-            0x80.. => t.wide += 1,
-            _ => t.other_ascii += 1,
+/// Counters of ten bits each, six to a number: a token is shorter than a counter is long.
+const LANE: u32 = 10;
+
+/// What a byte adds to the counters of [`tally`].
+const ADDS: [[u64; 2]; 256] = {
+    let mut table = [[0; 2]; 256];
+    let mut at = 0;
+    while at < 256 {
+        let byte = at as u8;
+        let (half, lane) = match byte {
+            b'0'..=b'9' => (0, 0),
+            b'A'..=b'Z' => (0, 1),
+            b'a'..=b'z' => (0, 2),
+            b'.' => (0, 3),
+            b'/' | b'\\' => (0, 4),
+            b'-' => (0, 5),
+            b'_' => (1, 0),
+            b':' => (1, 1),
+            b'@' => (1, 2),
+            0x80.. => (1, 3),
+            _ => (1, 4),
+        };
+        table[at][half] = 1 << (LANE * lane);
+        if byte.is_ascii_hexdigit() {
+            table[at][1] += 1 << (LANE * 5);
         }
-        t.hex += usize::from(byte.is_ascii_hexdigit());
-        before_lower = lower;
+        at += 1;
     }
-    t
+    table
+};
+
+fn tally(token: &str) -> Tally {
+    let mut sums = [0u64; 2];
+    let mut humps = 0;
+    let mut before = 0u8;
+    for byte in token.bytes() {
+        let adds = ADDS[usize::from(byte)];
+        sums[0] += adds[0];
+        sums[1] += adds[1];
+        humps += usize::from(byte.is_ascii_uppercase() && before.is_ascii_lowercase());
+        before = byte;
+    }
+    let count = |half: usize, lane: u32| (sums[half] >> (LANE * lane)) as usize & 0x3ff;
+    Tally {
+        digits: count(0, 0),
+        upper: count(0, 1),
+        lower: count(0, 2),
+        dots: count(0, 3),
+        slashes: count(0, 4),
+        dashes: count(0, 5),
+        underscores: count(1, 0),
+        colons: count(1, 1),
+        at_signs: count(1, 2),
+        wide: count(1, 3),
+        other_ascii: count(1, 4),
+        hex: count(1, 5),
+        humps,
+    }
 }
 
 fn shape_of(token: &str) -> Option<Shape> {
@@ -217,7 +272,7 @@ fn shape_of(token: &str) -> Option<Shape> {
     if t.lower + t.wide == token.len() || (t.upper == 1 && t.lower + 1 == token.len()) {
         return ends_like_an_error(token).then_some(Shape::Error);
     }
-    if token.contains("://") {
+    if t.colons > 0 && t.slashes > 1 && token.contains("://") {
         return Some(Shape::Url);
     }
     if t.at_signs == 1 && letters >= 2 && token.len() >= 4 {
@@ -251,7 +306,7 @@ fn shape_of(token: &str) -> Option<Shape> {
         return None;
     }
     let code = t.underscores > 0 && letters >= 3
-        || token.contains("::")
+        || t.colons > 1 && token.contains("::")
         || (t.humps > 0 && t.other_ascii == 0 && t.wide == 0 && t.dashes == 0);
     (code && t.other_ascii < 3).then_some(Shape::Code)
 }

@@ -13,6 +13,7 @@
 
 mod check;
 mod commit;
+mod corrections;
 mod cues;
 mod cutting;
 mod facts;

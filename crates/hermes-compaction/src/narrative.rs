@@ -123,7 +123,7 @@ impl Section {
 }
 
 /// One line of a section.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Item {
     /// The text, without references.
     pub text: String,
@@ -308,20 +308,22 @@ impl Narrative {
         ];
         let cost = |item: &Item| 6 + hermes_context::estimate_tokens(&item.text);
         let mut total: u64 = 40 + self.items.iter().map(|(_, item)| cost(item)).sum::<u64>();
-        let mut taken = 0;
+        let mut goes = vec![false; self.items.len()];
         for section in ORDER {
-            while total > tokens {
-                // One item of each section stays.
-                if self.of(section).count() < 2 {
+            let of: Vec<usize> =
+                (0..self.items.len()).filter(|at| self.items[*at].0 == section).collect();
+            // One item of each section stays.
+            for at in of.iter().take(of.len().saturating_sub(1)) {
+                if total <= tokens {
                     break;
                 }
-                let Some(at) = self.items.iter().position(|(of, _)| *of == section) else { break };
-                let (_, item) = self.items.remove(at);
-                total = total.saturating_sub(cost(&item));
-                taken += 1;
+                total = total.saturating_sub(cost(&self.items[*at].1));
+                goes[*at] = true;
             }
         }
-        taken
+        let mut going = goes.iter();
+        self.items.retain(|_| !going.next().copied().unwrap_or_default());
+        goes.iter().filter(|goes| **goes).count()
     }
 }
 

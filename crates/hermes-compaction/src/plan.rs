@@ -10,7 +10,9 @@ use hermes_core::{GenerationNo, Role, Seq, TokenKind, Tokens, TurnNo, View, View
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{after, part_tokens, row_tokens};
-use crate::prune::{Extent, Swap, prune, prune_under_pressure};
+use crate::prune::{
+    Extent, Pruned, Swap, prune, prune_attachments, prune_beside, prune_under_pressure,
+};
 use crate::shape::{Shape, is_answer, is_summary};
 use crate::summary::{NARRATIVE, STATE};
 use crate::{Deferral, Kind, Policy, Reason, Rejection, Sizes};
@@ -131,6 +133,11 @@ pub struct Plan {
 }
 
 impl Range {
+    /// Whether even the largest summary costs less than the rows.
+    const fn pays(&self) -> bool {
+        self.allowance < self.tokens
+    }
+
     /// The narrative's share of the allowance.
     pub fn narrative_allowance(&self) -> u64 {
         self.allowance.saturating_sub(self.state_allowance).max(LEAST_NARRATIVE)
@@ -252,17 +259,36 @@ impl<'a> Draft<'a> {
         }
         // What the person asked to keep stays as it is, duplicates included.
         let exact = matches!(self.input.keep, Keep::Exchanges(_));
+        let range = (tail > head).then(|| self.range(head, tail, Place::Earlier));
         if !exact {
-            self.take(prune(self.input.view, Extent::before(self.protected_from(tail))));
+            // What a summary will stand for needs no pointers.
+            let leaving = if range.as_ref().is_some_and(Range::pays) { head..tail } else { 0..0 };
+            let extent = Extent::before(self.protected_from(tail));
+            self.take(prune_beside(self.input.view, extent, &leaving));
+            if self.input.reason == Reason::Overflow {
+                self.strip_attachments(&leaving);
+            }
         }
-        let mut ranges = Vec::new();
-        if tail > head {
-            ranges.push(self.range(head, tail, Place::Earlier));
-        }
+        let mut ranges = Vec::from_iter(range);
         if !exact {
             self.relieve_tail(head, tail, &mut ranges);
         }
         self.finish(head, tail, ranges)
+    }
+
+    /// After a refusal images and files become pointers, wherever they stand; only those of the
+    /// newest message stay, which is about them.
+    fn strip_attachments(&mut self, leaving: &std::ops::Range<usize>) {
+        let newest = self.shape.newest_request();
+        let more = prune_attachments(self.input.view, leaving, newest, &self.swaps);
+        if !more.is_empty() {
+            self.notes.push(format!(
+                "the provider refused the request as too large: {} images and files become \
+                 pointers",
+                more.len()
+            ));
+        }
+        self.take(more);
     }
 
     /// Rows at the start that stay: those of the policy before the first compaction, unless they
@@ -446,7 +472,7 @@ impl<'a> Draft<'a> {
 
     fn finish(&mut self, head: usize, tail: usize, mut ranges: Vec<Range>) -> Planned {
         let rows = self.input.view.rows.len();
-        ranges.retain(|range| range.allowance < range.tokens);
+        ranges.retain(Range::pays);
         let covered: HashSet<Seq> =
             ranges.iter().flat_map(|range| range.rows.iter().copied()).collect();
         self.swaps.retain(|swap| !covered.contains(&swap.row));
@@ -463,8 +489,11 @@ impl<'a> Draft<'a> {
         let target = self.target();
         let automatic = self.input.reason.is_automatic();
         if automatic && total > target {
-            // Half-hearted passes are what makes histories thrash.
-            if certain * 10 < before {
+            // Half-hearted passes are what makes histories thrash. What an image weighs in bytes is
+            // not told by its tokens.
+            let bytes = self.input.reason == Reason::Overflow
+                && self.swaps.iter().any(|swap| swap.what == Pruned::Attachment);
+            if certain * 10 < before && !bytes {
                 let wanted = before.saturating_sub(target);
                 return Planned::Rejected(Rejection::TooLittle { certain, wanted });
             }

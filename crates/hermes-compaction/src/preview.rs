@@ -111,7 +111,8 @@ impl Preview {
         if self.helper_input > 0 {
             let _ = writeln!(
                 out,
-                "  Cost: one request of ~{} tokens, at most ~{} back",
+                "  Cost: one request of ~{} tokens, at most ~{} back; in money unknown, no price is \
+                 known here",
                 self.helper_input, self.helper_output
             );
         }

@@ -4,7 +4,8 @@
 //! Invariant: a call's arguments are never touched, and every pointer names the row from which the
 //! original can be brought back.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::ops::Range;
 
 use hermes_core::{Origin, Part, PartBody, Role, Row, Seq, Standing, View};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cutting::size;
 use crate::facts::{arguments_by_result, result_line};
 use crate::measure::part_tokens;
+use crate::words::TextMap;
 
 /// What a pointer stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,12 +69,20 @@ impl Extent {
 
 /// The swaps that shrink `view` without a model, oldest first.
 pub fn prune(view: &View, extent: Extent) -> Vec<Swap> {
+    prune_beside(view, extent, &(0..0))
+}
+
+/// The same without the rows at `leaving`, which are about to leave the view.
+pub(crate) fn prune_beside(view: &View, extent: Extent, leaving: &Range<usize>) -> Vec<Swap> {
     let rows: Vec<&Row> = view.rows.iter().map(|shown| &shown.row).collect();
     let arguments = arguments_by_result(&rows);
     let mut swaps = Vec::new();
     let newest = newest_of_each_text(&rows);
     let images_from = first_kept_image_row(&rows, extent.keep_images);
     for (index, row) in rows.iter().enumerate() {
+        if leaving.contains(&index) {
+            continue;
+        }
         for part in &row.parts {
             if is_stub(part) {
                 continue;
@@ -81,12 +91,36 @@ pub fn prune(view: &View, extent: Extent) -> Vec<Swap> {
             let swap = match twin {
                 Some(twin) => swap(row, part, Pruned::Duplicate, duplicate_stub(row, twin)),
                 None if index >= extent.protect_from => None,
-                None => demote(row, part, arguments.get(&index).copied(), |part| match part.body {
+                None => demote(row, part, arguments[index], |part| match part.body {
                     PartBody::Blob { .. } => index < images_from,
                     _ => text_len(part) >= extent.min_chars,
                 }),
             };
             swaps.extend(swap);
+        }
+    }
+    swaps
+}
+
+/// Swaps for the images and files of every row but those at `leaving` and `spared`: what a provider
+/// refused for its bytes is made smaller by what has most of them. `taken` are the swaps already
+/// decided.
+pub(crate) fn prune_attachments(
+    view: &View,
+    leaving: &Range<usize>,
+    spared: Option<usize>,
+    taken: &[Swap],
+) -> Vec<Swap> {
+    let done: HashSet<Seq> = taken.iter().map(|swap| swap.part).collect();
+    let mut swaps = Vec::new();
+    for (index, shown) in view.rows.iter().enumerate() {
+        if leaving.contains(&index) || spared == Some(index) {
+            continue;
+        }
+        let parts =
+            shown.row.parts.iter().filter(|part| !is_stub(part) && !done.contains(&part.seq));
+        for part in parts.filter(|part| matches!(part.body, PartBody::Blob { .. })) {
+            swaps.extend(demote(&shown.row, part, None, |_| true));
         }
     }
     swaps
@@ -116,7 +150,7 @@ pub fn prune_under_pressure(view: &View, from: usize, need: u64, taken: &[Swap])
                 if done.contains(&part.seq) {
                     continue;
                 }
-                let arguments = arguments.get(&index).copied();
+                let arguments = arguments[index];
                 if let Some(swap) =
                     demote(row, part, arguments, |part| text_len(part) >= MIN_RESULT_CHARS)
                 {
@@ -195,8 +229,8 @@ fn at(row: &Row) -> String {
 }
 
 /// For every long tool result the newest row that holds it.
-fn newest_of_each_text<'a>(rows: &[&'a Row]) -> HashMap<&'a str, usize> {
-    let mut newest = HashMap::new();
+fn newest_of_each_text<'a>(rows: &[&'a Row]) -> TextMap<'a, usize> {
+    let mut newest = TextMap::default();
     for (index, row) in rows.iter().enumerate() {
         for part in &row.parts {
             if let Some(text) = result_of(row, part) {
@@ -220,7 +254,7 @@ fn duplicate_of(
     row: &Row,
     part: &Part,
     index: usize,
-    newest: &HashMap<&str, usize>,
+    newest: &TextMap<'_, usize>,
 ) -> Option<usize> {
     newest.get(result_of(row, part)?).copied().filter(|twin| *twin > index)
 }

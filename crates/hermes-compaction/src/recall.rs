@@ -4,13 +4,13 @@
 //! and how to ask for it.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use hermes_core::{Origin, PartBody, Role, Row, Seq, Standing, Timestamp};
 
+use crate::sentences;
 use crate::statements::Speaker;
-use crate::words::{WordMap, common, each_word, pair};
+use crate::words::{WordMap, common, each_word};
 
 /// Bounds of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,74 +208,137 @@ fn wanted(query: &str) -> Vec<u64> {
 const K1: f64 = 1.2;
 const B: f64 = 0.6;
 
-/// The rows that hold words of `query`, the best first.
-pub fn search(rows: &[Row], query: &str) -> Vec<usize> {
-    let mut wanted = wanted(query);
-    // Words that stand side by side in the query are looked for side by side too: a name of two
-    // words says more than each of them.
-    let mut before = None;
-    let mut pairs = Vec::new();
-    each_word(query, |word| {
-        let telling = wanted.contains(&word);
-        if let Some(before) = before.filter(|_| telling) {
-            pairs.push(pair(before, word));
+/// How near two words of the query stand in the query or a text to count as one expression, in words
+/// that say something: `the relay at the harbour` and `the harbour relay` are one.
+const NEAR: usize = 3;
+/// What an expression whose words stand apart counts, against one whose words touch.
+const APART: f64 = 0.5;
+
+/// Words of a query, each once, and which of them belong together.
+struct Wanted {
+    words: Vec<u64>,
+    numbers: WordMap<usize>,
+    /// For two words by their numbers the number of their expression.
+    expressions: Vec<Option<usize>>,
+    /// How many expressions there are.
+    count: usize,
+}
+
+impl Wanted {
+    fn of(query: &str) -> Self {
+        let words = wanted(query);
+        let numbers: WordMap<usize> = words.iter().enumerate().map(|(at, it)| (*it, at)).collect();
+        let mut order: Vec<usize> = Vec::new();
+        each_word(query, |word| order.extend(numbers.get(&word)));
+        let mut expressions = vec![None; words.len() * words.len()];
+        let mut count = 0;
+        for (at, first) in order.iter().enumerate() {
+            for second in order.iter().skip(at + 1).take(NEAR).filter(|second| *second != first) {
+                let place = first * words.len() + second;
+                if expressions[place].is_none() {
+                    expressions[place] = Some(count);
+                    expressions[second * words.len() + first] = Some(count);
+                    count += 1;
+                }
+            }
         }
-        before = telling.then_some(word);
-    });
-    pairs.retain(|pair| !wanted.contains(pair));
-    wanted.append(&mut pairs);
-    let index: WordMap<usize> = wanted.iter().enumerate().map(|(at, word)| (*word, at)).collect();
-    let mut hits: HashMap<usize, Vec<u32>> = HashMap::new();
-    let mut lengths: Vec<u32> = vec![0; rows.len()];
-    let mut df = vec![0u32; wanted.len()];
-    for (at, row) in rows.iter().enumerate() {
-        if row.standing != Standing::InOrder {
-            continue;
-        }
-        let mut counts = vec![0u32; wanted.len()];
-        let mut length = 0;
-        for part in &row.parts {
+        Self { words, numbers, expressions, count }
+    }
+
+    fn expression(&self, first: usize, second: usize) -> Option<usize> {
+        self.expressions[first * self.words.len() + second]
+    }
+}
+
+/// What a row holds of a query.
+struct Hit {
+    row: usize,
+    /// How often each word stands in it, then each expression with its words apart, then touching.
+    counts: Vec<u32>,
+    length: u32,
+}
+
+impl Hit {
+    fn of(row: usize, stored: &Row, wanted: &Wanted) -> Self {
+        let words = wanted.words.len();
+        let mut hit = Self { row, counts: vec![0; words + 2 * wanted.count], length: 0 };
+        let mut telling = 0usize;
+        // The newest words of the query, each with its place among words that say something.
+        let mut recent: Vec<(usize, usize)> = Vec::new();
+        for part in &stored.parts {
             let text = match &part.body {
                 PartBody::Text { text } if part.standing == Standing::InOrder => text,
                 PartBody::ToolCall { arguments, .. } => arguments,
                 _ => continue,
             };
-            let mut before = 0;
-            each_word(text, |word| {
-                length += 1;
-                for term in [word, pair(before, word)] {
-                    if let Some(number) = index.get(&term) {
-                        counts[*number] += 1;
+            sentences::each(text, |sentence| {
+                recent.clear();
+                each_word(sentence, |word| {
+                    hit.length += 1;
+                    let Some(number) = wanted.numbers.get(&word).copied() else {
+                        telling += usize::from(!common().contains(&word));
+                        return;
+                    };
+                    telling += 1;
+                    hit.counts[number] += 1;
+                    recent.retain(|(_, at)| telling - at <= NEAR);
+                    for (other, at) in &recent {
+                        if let Some(expression) = wanted.expression(*other, number) {
+                            let touch = usize::from(telling - at == 1);
+                            hit.counts[words + touch * wanted.count + expression] += 1;
+                        }
                     }
-                }
-                before = word;
+                    recent.push((number, telling));
+                });
             });
         }
-        lengths[at] = length;
-        if counts.iter().any(|count| *count > 0) {
-            for (df, count) in df.iter_mut().zip(&counts) {
+        hit
+    }
+}
+
+/// The rows that hold words of `query`, the best first.
+pub fn search(rows: &[Row], query: &str) -> Vec<usize> {
+    let wanted = Wanted::of(query);
+    let terms = wanted.words.len() + 2 * wanted.count;
+    let mut df = vec![0u32; terms];
+    let mut length = 0u64;
+    let mut hits: Vec<Hit> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        if row.standing != Standing::InOrder {
+            continue;
+        }
+        let hit = Hit::of(at, row, &wanted);
+        length += u64::from(hit.length);
+        if hit.counts.iter().any(|count| *count > 0) {
+            for (df, count) in df.iter_mut().zip(&hit.counts) {
                 *df += u32::from(*count > 0);
             }
-            hits.insert(at, counts);
+            hits.push(hit);
         }
     }
     let total = rows.len().max(1) as f64;
-    let mean = f64::from(lengths.iter().sum::<u32>()).max(1.0) / total;
+    let mean = (length as f64).max(1.0) / total;
+    let idf = |df: &u32| (1.0 + (total - f64::from(*df) + 0.5) / (f64::from(*df) + 0.5)).ln();
+    let apart = wanted.words.len()..wanted.words.len() + wanted.count;
+    let weights: Vec<f64> = df
+        .iter()
+        .enumerate()
+        .map(|(term, df)| idf(df) * if apart.contains(&term) { APART } else { 1.0 })
+        .collect();
     let mut ranked: Vec<(f64, usize)> = hits
         .into_iter()
-        .map(|(at, counts)| {
-            let length = f64::from(lengths[at]);
-            let score: f64 = counts
+        .map(|hit| {
+            let length = f64::from(hit.length);
+            let score = hit
+                .counts
                 .iter()
-                .zip(&df)
-                .map(|(count, df)| {
-                    let df = f64::from(*df);
+                .zip(&weights)
+                .map(|(count, weight)| {
                     let count = f64::from(*count);
-                    let idf = (1.0 + (total - df + 0.5) / (df + 0.5)).ln();
-                    idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / mean))
+                    weight * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / mean))
                 })
                 .sum();
-            (score, at)
+            (score, hit.row)
         })
         .collect();
     // Of equal ones the newer first.

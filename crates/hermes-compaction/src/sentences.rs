@@ -1,28 +1,44 @@
 //! Texts as sentences: lines, and inside a line what ends with a full stop and a space.
 
+/// Bytes at which a sentence may end: stops, line ends, the last bytes of 。 ！ ？ in UTF-8.
+const STOPS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut at = 0;
+    let stops = b".!?\n\x82\x81\x9f";
+    while at < stops.len() {
+        table[stops[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// Calls `found` with every sentence of `text` and where it begins, in order.
 pub(crate) fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
-    for line in text.lines() {
-        let mut start = 0;
-        let bytes = line.as_bytes();
-        for (at, byte) in line.bytes().enumerate() {
-            let ends = match byte {
-                b'.' | b'!' | b'?' => {
-                    bytes.get(at + 1) == Some(&b' ') && !is_short_word(&line[..at])
-                }
-                // The last byte of 。 ！ ？ in UTF-8.
-                0x82 => bytes[..=at].ends_with("。".as_bytes()),
-                0x81 => bytes[..=at].ends_with("！".as_bytes()),
-                0x9f => bytes[..=at].ends_with("？".as_bytes()),
-                _ => false,
-            };
-            if ends && line.is_char_boundary(at + 1) {
-                emit(&line[start..=at], &mut found);
-                start = at + 1;
+    let bytes = text.as_bytes();
+    // Where the line and the sentence begin.
+    let (mut line, mut start) = (0, 0);
+    let mut at = 0;
+    while let Some(step) = bytes[at..].iter().position(|byte| STOPS[usize::from(*byte)]) {
+        at += step;
+        let ends = match bytes[at] {
+            b'\n' => {
+                line = at + 1;
+                true
             }
+            b'.' | b'!' | b'?' => {
+                bytes.get(at + 1) == Some(&b' ') && !is_short_word(&text[line..at])
+            }
+            0x82 => bytes[..=at].ends_with("。".as_bytes()),
+            0x81 => bytes[..=at].ends_with("！".as_bytes()),
+            _ => bytes[..=at].ends_with("？".as_bytes()),
+        };
+        at += 1;
+        if ends {
+            emit(&text[start..at], &mut found);
+            start = at;
         }
-        emit(&line[start..], &mut found);
     }
+    emit(&text[start..], &mut found);
 }
 
 fn emit<'a>(sentence: &'a str, found: &mut impl FnMut(&'a str)) {

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use hermes_context::estimate_tokens;
 use hermes_core::{Origin, Role, Row, Seq};
 
+use crate::corrections::{About, corrections};
 use crate::cues::{Cue, Cues};
 use crate::identifiers::{self, Shape};
-use crate::words::{self, WordMap, WordSet};
+use crate::words::{self, TextMap, WordMap};
 use crate::{cutting, sentences};
 
 /// Who said something.
@@ -93,13 +94,13 @@ const LONGEST: usize = 260;
 /// More identifiers in one sentence are a listing, not a statement.
 const MOST_IDENTIFIERS: usize = 14;
 
+/// Longest value that stands beside statements.
+const LONGEST_VALUE: usize = 120;
+/// Tokens of a value's reference.
+const LEAST_VALUE: u64 = 4;
+
 /// Lines of one form in a row of which the first are looked at.
 const LOG_LINES: usize = 6;
-
-/// Words of a correction by which what it corrects is looked for.
-const RAREST: usize = 4;
-/// Statements with such a word that are compared.
-const MOST_HOLDERS: usize = 2_000;
 
 struct Candidate<'a> {
     row: usize,
@@ -130,13 +131,36 @@ struct Gathered<'a> {
     /// Numbers of the identifiers of all candidates, in order.
     ids: Vec<u32>,
     names: Vec<(&'a str, Seen)>,
-    by_name: HashMap<&'a str, u32>,
-    /// Words without digits of all candidates, in order.
-    words: Vec<u64>,
-    /// In how many candidates each word stands.
-    word_df: WordMap<u32>,
+    by_name: TextMap<'a, u32>,
+    /// Numbers of the words without digits of all candidates, in order.
+    words: Vec<u32>,
+    known: Vocabulary,
+    /// Words of the sentence that is being read.
+    fresh: Vec<u64>,
     /// Rows that are to be covered; the others are shown further on.
     covered: usize,
+}
+
+/// The words of all candidates, each with a number.
+#[derive(Default)]
+struct Vocabulary {
+    numbers: WordMap<u32>,
+    /// How often each stands in a candidate; none for those that say nothing.
+    df: Vec<Option<u32>>,
+}
+
+impl Vocabulary {
+    fn count(&mut self, word: u64) -> u32 {
+        let next = self.df.len() as u32;
+        let number = *self.numbers.entry(word).or_insert(next);
+        if number == next {
+            self.df.push((!words::common().contains(&word)).then_some(0));
+        }
+        if let Some(df) = &mut self.df[number as usize] {
+            *df += 1;
+        }
+        number
+    }
 }
 
 /// Chooses from `rows` what fits into `budget` tokens.
@@ -150,6 +174,7 @@ pub fn choose_beside(rows: &[&Row], after: &[&Row], budget: u64) -> Chosen {
     let mut gathered = Gathered { covered: rows.len(), ..Gathered::default() };
     let cues = Cues::get();
     let all: Vec<&Row> = rows.iter().chain(after).copied().collect();
+    gathered.by_name.reserve(all.len() * 4);
     for (index, row) in all.iter().enumerate() {
         for part in &row.parts {
             let Some((speaker, text)) = spoken(row, part) else { continue };
@@ -169,6 +194,11 @@ fn spoken<'a>(row: &Row, part: &'a hermes_core::Part) -> Option<(Speaker, &'a st
         Origin::Tool if row.role == Role::Tool => Some((Speaker::Tool, text)),
         _ => None,
     }
+}
+
+/// A number that orders as `score`, which is not negative, does.
+const fn rank(score: f64) -> u64 {
+    score.to_bits()
 }
 
 fn head(text: &str, max: usize) -> &str {
@@ -200,8 +230,8 @@ impl<'a> Gathered<'a> {
             self.ids.push(number);
         });
         let count = self.ids.len() - first;
-        let first_word = self.words.len();
-        let marks = cues.read(text, &mut self.words);
+        self.fresh.clear();
+        let marks = cues.read(text, &mut self.fresh);
         // What a tool returns is data; only errors count as a cue there.
         let cue = match speaker {
             Speaker::Tool if marks.cue != Cue::Problem => Cue::None,
@@ -209,18 +239,17 @@ impl<'a> Gathered<'a> {
         };
         if (count == 0 && cue == Cue::None) || count > MOST_IDENTIFIERS {
             self.ids.truncate(first);
-            self.words.truncate(first_word);
             return;
         }
         // Lines of one form after another are a log: the first ones stand for it, and the values
         // of all of them are known.
         let run = self.candidates.iter().rev().take(LOG_LINES);
         if run.take_while(|c| c.row == row && c.template == marks.template).count() == LOG_LINES {
-            self.words.truncate(first_word);
             return;
         }
-        for word in &self.words[first_word..] {
-            *self.word_df.entry(*word).or_default() += 1;
+        let first_word = self.words.len();
+        for word in &self.fresh {
+            self.words.push(self.known.count(*word));
         }
         self.candidates.push(Candidate {
             row,
@@ -256,8 +285,13 @@ impl<'a> Gathered<'a> {
 
     /// Rare identifiers are worth more: what is everywhere tells nothing.
     fn weigh_ids(&mut self) {
+        let mut rarities: Vec<Option<f64>> = vec![None; 64];
         for (_, seen) in &mut self.names {
-            let rarity = 1.0 / f64::from(seen.df).powf(0.7);
+            let fresh = || 1.0 / f64::from(seen.df).powf(0.7);
+            let rarity = match rarities.get_mut(seen.df as usize) {
+                Some(known) => *known.get_or_insert_with(fresh),
+                None => fresh(),
+            };
             seen.worth = seen.shape.weight() * (0.2 + 0.8 * rarity);
         }
     }
@@ -276,11 +310,11 @@ impl<'a> Gathered<'a> {
     /// How unusual a sentence's words are here, from 0 to 1: the mean over its three rarest.
     /// What is said over and over with other values is filling, however exact its values.
     fn novelty(&self, candidate: &Candidate<'_>) -> f64 {
-        let common = words::common();
         let mut rarest = [u32::MAX; 3];
         for word in &self.words[candidate.words.0 as usize..candidate.words.1 as usize] {
-            let df = self.word_df.get(word).copied().unwrap_or(1);
-            if df < rarest[2] && !common.contains(word) {
+            if let Some(df) = self.known.df[*word as usize]
+                && df < rarest[2]
+            {
                 rarest[2] = df;
                 rarest.sort_unstable();
             }
@@ -296,18 +330,19 @@ impl<'a> Gathered<'a> {
 
     fn choose(mut self, rows: &[&Row], budget: u64) -> Chosen {
         self.weigh_ids();
-        let (mut replaces, corrected) = self.corrections(rows);
-        let mut ranked: Vec<(f64, usize)> = self
+        let (mut replaces, corrected) = self.correct(rows);
+        let mut ranked: Vec<(u64, usize)> = self
             .candidates
             .iter()
             .enumerate()
             .filter(|(_, candidate)| !candidate.replaced && candidate.row < self.covered)
             .map(|(index, candidate)| {
                 let cost = 12.0 + candidate.text.len().min(LONGEST) as f64 / 4.0;
-                (self.score(candidate) / cost.sqrt(), index)
+                (rank(self.score(candidate) / cost.sqrt()), index)
             })
             .collect();
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        // Of equal ones the newer first.
+        ranked.sort_unstable_by(|a, b| b.cmp(a));
         let for_values = budget / 5;
         let mut left = budget - for_values;
         let mut picked: Vec<usize> = Vec::new();
@@ -356,24 +391,30 @@ impl<'a> Gathered<'a> {
     }
 
     fn values(&self, rows: &[&Row], budget: u64) -> Vec<Value> {
-        let mut dropped = WordSet::default();
+        let mut dropped = vec![false; self.names.len()];
         for candidate in self.candidates.iter().filter(|candidate| candidate.replaced) {
-            dropped.extend(self.ids_of(candidate).iter().map(|id| u64::from(*id)));
+            for id in self.ids_of(candidate) {
+                dropped[*id as usize] = true;
+            }
         }
-        let mut ranked: Vec<(f64, u32)> = (0..self.names.len() as u32)
-            .filter(|id| !self.names[*id as usize].1.covered && !dropped.contains(&u64::from(*id)))
+        let mut ranked: Vec<(u64, u32)> = (0..self.names.len() as u32)
+            .filter(|id| !self.names[*id as usize].1.covered && !dropped[*id as usize])
             .filter(|id| self.names[*id as usize].1.last < self.covered)
-            .map(|id| (self.worth_of_id(id), id))
+            .filter(|id| self.names[*id as usize].0.len() <= LONGEST_VALUE)
+            .map(|id| (rank(self.worth_of_id(id)), id))
             .collect();
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        // Of a long conversation's values only so many fit: the others need no order.
+        let most = (budget / LEAST_VALUE) as usize;
+        if most < ranked.len() {
+            ranked.select_nth_unstable_by(most, |a, b| b.cmp(a));
+            ranked.truncate(most);
+        }
+        ranked.sort_unstable_by(|a, b| b.cmp(a));
         let mut left = budget;
         let mut values = Vec::new();
         for (_, id) in ranked {
             let (name, seen) = &self.names[id as usize];
-            let cost = 4 + estimate_tokens(name);
-            if name.len() > 120 {
-                continue;
-            }
+            let cost = LEAST_VALUE + estimate_tokens(name);
             if cost > left {
                 break;
             }
@@ -384,106 +425,30 @@ impl<'a> Gathered<'a> {
         values
     }
 
-    /// Marks what is corrected later: for each correction the older statements that are about the
-    /// same thing. Returns the rows each candidate corrects, and for each row its correction.
-    fn corrections(&mut self, rows: &[&Row]) -> (HashMap<usize, Vec<Seq>>, HashMap<Seq, Seq>) {
-        let reversing: Vec<usize> =
-            (0..self.candidates.len()).filter(|index| self.candidates[*index].reverses).collect();
+    /// Marks what is corrected later. Returns the rows each candidate corrects, and for each row
+    /// its correction.
+    fn correct(&mut self, rows: &[&Row]) -> (HashMap<usize, Vec<Seq>>, HashMap<Seq, Seq>) {
         let mut replaces: HashMap<usize, Vec<Seq>> = HashMap::new();
         let mut corrected: HashMap<Seq, Seq> = HashMap::new();
-        if reversing.is_empty() {
-            return (replaces, corrected);
-        }
-        // What a tool returned stays what it was; people and models correct what they said.
-        let about: Vec<WordSet> = self
+        let about: Vec<About<'_>> = self
             .candidates
             .iter()
-            .map(|candidate| match candidate.speaker {
-                Speaker::Tool => WordSet::default(),
-                Speaker::Person | Speaker::Model => topic(candidate.text),
+            .map(|candidate| About {
+                row: candidate.row,
+                // What a tool returned stays what it was; people and models correct what they said.
+                text: (candidate.speaker != Speaker::Tool).then_some(candidate.text),
+                reverses: candidate.reverses,
             })
             .collect();
-        let mut by_word: WordMap<Vec<u32>> = WordMap::default();
-        for (index, words) in about.iter().enumerate() {
-            for word in words {
-                by_word.entry(*word).or_default().push(index as u32);
-            }
-        }
-        let total = about.len() as f64;
-        let idf = |word: &u64| {
-            let holders = by_word.get(word).map_or(1, Vec::len);
-            (1.0 + total / holders as f64).ln()
-        };
-        for newer in reversing {
-            // Older candidates that share one of the rarest words.
-            let mut rare: Vec<&u64> =
-                about[newer].iter().filter(|w| by_word[*w].len() > 1).collect();
-            rare.sort_by_key(|word| (by_word[*word].len(), **word));
-            let mut weight: WordMap<f64> = WordMap::default();
-            for word in rare.into_iter().take(RAREST) {
-                let older = by_word[word].iter().rev().filter(|older| (**older as usize) < newer);
-                for older in older.take(MOST_HOLDERS) {
-                    let words = &about[*older as usize];
-                    weight.entry(u64::from(*older)).or_insert_with(|| {
-                        let shared: Vec<&u64> =
-                            words.iter().filter(|word| about[newer].contains(word)).collect();
-                        // A word of no other statement is the value, not what it is about.
-                        let known = words.iter().filter(|word| by_word[*word].len() > 1);
-                        let own: f64 = known.map(idf).sum();
-                        let both: f64 = shared.iter().map(|word| idf(word)).sum();
-                        if shared.len() > 1 { both / own } else { 0.0 }
-                    });
-                }
-            }
-            let best = weight.values().copied().fold(0.0, f64::max);
-            if best < 0.7 {
-                continue;
-            }
-            let same_row = self.candidates[newer].row;
-            let mut matched: Vec<usize> = weight
-                .iter()
-                .filter(|(_, shared)| **shared >= best * 0.85)
-                .map(|(older, _)| *older as usize)
-                .filter(|older| self.candidates[*older].row < same_row)
-                .collect();
-            matched.sort_unstable();
-            for older in matched.into_iter().rev().take(4) {
-                self.candidates[older].replaced = true;
-                let (old, new) = (rows[self.candidates[older].row].seq, rows[same_row].seq);
-                corrected.insert(old, new);
-                let list = replaces.entry(newer).or_default();
-                if !list.contains(&old) {
-                    list.push(old);
-                }
+        for (newer, older) in corrections(&about) {
+            self.candidates[older].replaced = true;
+            let (old, new) = (rows[about[older].row].seq, rows[about[newer].row].seq);
+            corrected.insert(old, new);
+            let list = replaces.entry(newer).or_default();
+            if !list.contains(&old) {
+                list.push(old);
             }
         }
         (replaces, corrected)
     }
-}
-
-/// The words that say what a sentence is about: no values, no words of correction.
-fn topic(text: &str) -> WordSet {
-    let mut set = WordSet::default();
-    let common = words::common();
-    let cues = Cues::get();
-    let mut take = |piece: &str| {
-        words::each_word(piece, |word| {
-            if !common.contains(&word) && !cues.is_correction(word) {
-                set.insert(word);
-            }
-        });
-    };
-    let mut at = 0;
-    identifiers::scan(text, |found| {
-        // Names of things stay, values go.
-        if matches!(
-            found.shape,
-            Shape::Number | Shape::Amount | Shape::Date | Shape::Version | Shape::Hash
-        ) {
-            take(&text[at..found.at]);
-            at = found.at + found.text.len();
-        }
-    });
-    take(&text[at..]);
-    set
 }

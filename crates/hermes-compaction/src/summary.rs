@@ -4,10 +4,11 @@
 //! Invariants: a fallback has the same sections and says that it is one; nothing in the text around
 //! the sections tells anyone to resume or to go on; a summary costs less than what it replaces.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use hermes_context::estimate_tokens;
-use hermes_core::{Origin, PartBody, Role, Row, RowStatus};
+use hermes_core::{Origin, PartBody, Role, Row, RowStatus, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Checked, Report, plain_item};
@@ -211,10 +212,15 @@ fn derived(scope: &Scope<'_>, state: &State, previous: Option<&Narrative>) -> Na
         .cloned()
         .collect();
     let quote = |text: &str| format!("\"{}\"", one_line(text, 240));
+    // A quotation stays word for word; what no longer holds of it is said beside it.
+    let whole = |text: String, row: Seq| match state.chosen.corrected.get(&row) {
+        Some(by) => format!("{text}; OUTDATED in part, corrected in r{by}"),
+        None => text,
+    };
     let newest = state.requests.iter().rev().find(|request| !is_cancelled(request.status));
     let first = state.requests.first().filter(|request| !is_cancelled(request.status));
     for request in first.into_iter().chain(newest) {
-        let item = plain_item(quote(&request.text), vec![request.row]);
+        let item = plain_item(whole(quote(&request.text), request.row), vec![request.row]);
         if !items.contains(&(Section::Goal, item.clone())) {
             items.push((Section::Goal, item));
         }
@@ -222,7 +228,8 @@ fn derived(scope: &Scope<'_>, state: &State, previous: Option<&Narrative>) -> Na
     let answers: Vec<&&Row> = scope.covered.iter().filter(|row| is_answer(row)).collect();
     for row in answers.iter().rev().take(12).rev() {
         let text = line(&row.text_of(Origin::Model), 240);
-        items.push((Section::Done, plain_item(format!("answered: {text}"), vec![row.seq])));
+        let text = whole(format!("answered: {text}"), row.seq);
+        items.push((Section::Done, plain_item(text, vec![row.seq])));
     }
     let failed = scope
         .covered
@@ -235,19 +242,16 @@ fn derived(scope: &Scope<'_>, state: &State, previous: Option<&Narrative>) -> Na
         items.push((Section::Problems, plain_item(format!("{name}: {text}"), vec![row.seq])));
     }
     for request in state.requests.iter().filter(|request| request.status.is_open()) {
-        items.push((Section::Open, plain_item(quote(&request.text), vec![request.row])));
+        let text = whole(quote(&request.text), request.row);
+        items.push((Section::Open, plain_item(text, vec![request.row])));
     }
     for request in state.requests.iter().filter(|request| is_cancelled(request.status)) {
         let text = format!("Cancelled by the person: {}", quote(&request.text));
         items.push((Section::RuledOut, plain_item(text, vec![request.row])));
     }
-    let mut seen: Vec<(Section, Item)> = Vec::with_capacity(items.len());
-    for item in items {
-        if !seen.contains(&item) {
-            seen.push(item);
-        }
-    }
-    Narrative { items: seen }
+    let mut seen: HashSet<(Section, Item)> = HashSet::with_capacity(items.len());
+    items.retain(|item| seen.insert(item.clone()));
+    Narrative { items }
 }
 
 const fn is_cancelled(status: crate::requests::Status) -> bool {

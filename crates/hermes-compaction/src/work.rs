@@ -73,7 +73,7 @@ pub fn work(rows: &[&Row]) -> Work {
             }
         }
         let Some(link) = row.tool.as_ref().filter(|_| row.role == Role::Tool) else { continue };
-        let arguments = arguments.get(&index).copied().unwrap_or_default();
+        let arguments = arguments[index].unwrap_or_default();
         let failed = row.status == RowStatus::Failed;
         if failed && result_text(row).contains("refused:") {
             let what = format!("{} {}", link.name, subject(arguments, 100));

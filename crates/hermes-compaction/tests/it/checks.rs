@@ -234,7 +234,7 @@ fn a_preview_says_what_leaves_what_stays_and_what_it_costs() {
     Plan: summarize, 28 -> 5 rows, 3716 -> at most ~2448 tokens (1268 surely saved)
       Leaves: 24 rows, r1 to r24, ~3168 tokens: covered by a summary of at most 1900
       Stays: 4 rows, r25 to r28, ~528 tokens: the exchanges you asked to keep
-      Cost: one request of ~4068 tokens, at most ~1900 back
+      Cost: one request of ~4068 tokens, at most ~1900 back; in money unknown, no price is known here
     ");
 }
 
@@ -355,4 +355,22 @@ fn images_and_skill_texts_become_pointers_and_the_newest_images_stay() {
     assert_eq!(stubs.len(), 4, "{stubs:#?}");
     assert!(stubs[0].starts_with("[image/png, 240.0 kB, was shown here"));
     assert!(stubs[1].starts_with("[skill deploy: its text (1.4 kB) is no longer shown"));
+
+    // After a refusal the newest ones go, too.
+    let policy = hermes_compaction::Policy::default();
+    let planned = hermes_compaction::plan(hermes_compaction::PlanInput {
+        view: &view,
+        policy: &policy,
+        sizes: policy.sizes(200_000, 0),
+        before: hermes_core::Tokens::exact(hermes_compaction::view_tokens(&view)),
+        reason: hermes_compaction::Reason::Overflow,
+        keep: hermes_compaction::Keep::Tail,
+        base: world.head(),
+        cut: hermes_core::Seq(world.last),
+        turn: hermes_core::TurnNo(1),
+    });
+    let hermes_compaction::Planned::Plan(plan) = planned else { panic!("{planned:?}") };
+    let images = plan.swaps.iter().filter(|it| it.what == hermes_compaction::Pruned::Attachment);
+    let covered: usize = plan.ranges.iter().map(|range| range.rows.len()).sum();
+    assert_eq!((images.count(), covered), (6, 0), "{:?}", plan.notes);
 }
