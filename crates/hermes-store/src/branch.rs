@@ -45,12 +45,19 @@ pub(crate) fn branch(
         rows.push(Record::Row(row));
     }
     batch.append(&mut rows);
+    // What made its history what it is comes along; what came to nothing stays where it was.
+    let took_effect = |attempt: &crate::CompactionAttempt| {
+        attempt.generation.is_some_and(|n| chain.iter().any(|generation| generation.n == n))
+    };
+    let attempts = store.compactions(from)?.attempts.into_iter().filter(took_effect);
+    let attempts: Vec<Record> = attempts.map(Record::CompactionAttempt).collect();
     for generation in chain {
         let n = generation.n;
         let blocks = store.manifest_of(from, n)?;
         batch.push(Record::Generation(generation));
         batch.extend(blocks.map(|blocks| Record::Manifest { generation: n, blocks }));
     }
+    batch.extend(attempts);
     init.parent.get_or_insert((from.clone(), ParentKind::Branch));
     SessionWriter::create_copy(store, init, batch, cut)
 }
