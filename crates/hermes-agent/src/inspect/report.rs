@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use hermes_core::{AttemptOutcome, Origin, Role, Timestamp};
+use hermes_compaction::{Method, Outcome};
+use hermes_core::{AttemptOutcome, Origin, Role, Timestamp, Tokens};
 use hermes_home::redact::redact;
 use hermes_store::{History, RequestFilter, RequestRecord, SessionInfo};
 
 use super::context::caused_by;
 use super::{InspectError, Inspector, Now, Verdict, sources, words};
+use crate::compact::compaction_status;
 use crate::conversation::Conversation;
 use crate::{AgentError, Services};
 
@@ -34,6 +36,7 @@ pub fn report(
     let store = &services.store;
     let history = store.history(&info.id)?;
     views(&mut out, conversation, &history)?;
+    compactions(&mut out, services, info)?;
     requests(&mut out, services, info)?;
     generations(&mut out, &history);
     capsules(&mut out, services, info)?;
@@ -61,6 +64,71 @@ fn head(out: &mut String, info: &SessionInfo, now: Timestamp) {
     let ended = info.ended_at.map_or_else(none, |at| at.to_string());
     put!(out, "- ended: {ended} ({})", info.end_reason.as_deref().unwrap_or("open"));
     put!(out, "- compactions: {}", info.compactions);
+}
+
+/// Every attempt at a compaction. Of a failure its kind alone: a provider's words may quote what it
+/// was sent.
+fn compactions(
+    out: &mut String,
+    services: &Services,
+    info: &SessionInfo,
+) -> Result<(), AgentError> {
+    let status = compaction_status(&services.store, &info.id)?;
+    put!(out, "\n## Compactions\n");
+    if status.attempts.is_empty() {
+        put!(out, "none was tried");
+        return Ok(());
+    }
+    put!(
+        out,
+        "| no | when | kind | reason | method | rows | tokens | ms | helper requests | outcome |\n\
+         |---|---|---|---|---|---|---|---|---|---|"
+    );
+    for attempt in &status.attempts {
+        let log = &attempt.log;
+        let figure = |it: Option<Tokens>| it.map_or_else(|| "?".to_owned(), |it| it.to_string());
+        let outcome = match &log.outcome {
+            Outcome::Committed { generation, .. } if attempt.in_force => {
+                format!("generation {generation}, in force")
+            }
+            Outcome::Committed { generation, .. } => format!("generation {generation}"),
+            Outcome::Rejected(why) => format!("rejected: {}", kind_of(why, "why")),
+            Outcome::Deferred(until) => format!("put off: {}", kind_of(until, "until")),
+        };
+        let because = log.fallback_because.as_ref();
+        let because = because.map(|why| format!(" ({})", kind_of(why, "why"))).unwrap_or_default();
+        put!(
+            out,
+            "| {} | {} | {} | {} | {}{because} | {} -> {} | {} -> {} | {} | {} | {outcome} |",
+            attempt.no,
+            log.at,
+            log.kind.as_str(),
+            log.reason.as_str(),
+            log.method.map_or("", Method::as_str),
+            log.rows_before,
+            log.rows_after,
+            figure(log.before),
+            figure(log.after),
+            log.millis,
+            attempt.requests.len()
+        );
+    }
+    let memory = &status.memory;
+    put!(
+        out,
+        "\nfailures in a row: {}, passes that did not help: {}, no model is asked before: {}",
+        memory.failures,
+        memory.ineffective,
+        memory.cooldown.as_ref().map_or_else(|| "-".to_owned(), |it| it.until.to_string())
+    );
+    Ok(())
+}
+
+/// The word for a reason, without what it says.
+fn kind_of(reason: &impl serde::Serialize, tag: &str) -> String {
+    let value = serde_json::to_value(reason).ok();
+    let word = value.as_ref().and_then(|value| value.get(tag)).and_then(|word| word.as_str());
+    word.unwrap_or("unknown").replace('_', " ")
 }
 
 fn prompt(
