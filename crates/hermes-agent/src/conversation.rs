@@ -424,7 +424,7 @@ impl Conversation {
         if self.writer.is_some() || !self.stored {
             return Ok(());
         }
-        let writer = services.store.open_session(&self.id)?;
+        let writer = crate::handoff::open_session(&services.store, &self.id)?;
         if let Some(info) = services.store.session(&self.id)? {
             self.compactions = info.compactions;
             self.ended = info.ended_at.is_some();

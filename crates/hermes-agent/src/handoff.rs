@@ -27,7 +27,7 @@ use hermes_home::redact::Redactor;
 use hermes_provider::{
     Backoff, Candidate, Client, Finish, Job, JobError, JobPlace, JobPrompt, PlaceFailure,
 };
-use hermes_store::{Ended, Record, SessionPatch, Store, StoreError};
+use hermes_store::{Ended, Record, SessionPatch, SessionWriter, Store, StoreError};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
@@ -40,8 +40,10 @@ const TASK: &str = "compression";
 pub const END_REASON: &str = "handoff";
 /// For how long a record waits while another turn holds the session.
 const HELD_WAIT: Duration = Duration::from_secs(20);
+/// For how long a turn waits while a record beside it is stored.
+const OWN_WAIT: Duration = Duration::from_millis(500);
 /// Between two looks at it.
-const HELD_LOOK: Duration = Duration::from_millis(25);
+const HELD_LOOK: Duration = Duration::from_millis(10);
 
 /// The conversation that a workspace stands for on the command line.
 pub fn lane_of(workspace: &Workspace) -> Option<Lane> {
@@ -157,6 +159,28 @@ pub fn finish(services: &Services, result: BuildResult) -> Result<BuildResult, H
     };
     close_session(&services.store, &*services.env, &result.session_id)?;
     Ok(result)
+}
+
+/// Opens a session. What this process itself does beside its turns (a capsule, a title) holds it for
+/// single records, and is waited for.
+///
+/// # Errors
+/// If it is held, or the store refuses.
+pub(crate) fn open_session(
+    store: &Store,
+    session: &SessionId,
+) -> Result<SessionWriter, StoreError> {
+    let until = Instant::now() + OWN_WAIT;
+    loop {
+        match store.open_session(session) {
+            Err(StoreError::Held { by, .. })
+                if by.pid == std::process::id() && Instant::now() < until =>
+            {
+                std::thread::sleep(HELD_LOOK);
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// Stores records of a session that may be in use for a moment.
@@ -302,9 +326,9 @@ fn fitted(user: &str, window: Option<u64>) -> String {
 }
 
 /// A ledger of a session that others may write to meanwhile.
-struct Beside<'a> {
-    store: &'a Store,
-    session: Option<&'a SessionId>,
+pub(crate) struct Beside<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) session: Option<&'a SessionId>,
 }
 
 impl Beside<'_> {

@@ -22,6 +22,7 @@ mod refresh;
 mod rewind;
 mod said;
 mod services;
+pub mod title;
 mod turn;
 mod unanswered;
 

@@ -177,6 +177,27 @@ fn an_undo_gives_the_next_request_back_byte_for_byte() {
     assert!(conversation.undo_compaction(&services, None).is_err(), "only once");
 }
 
+#[test]
+fn what_was_taken_back_in_between_stays_taken_back_when_a_compaction_is_undone() {
+    let bench = bench(None, 32_000, "");
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    talk(&services, &mut conversation, 0..10);
+    let body = |conversation: &Conversation| {
+        let next = inspect::next(&services, conversation, "go on").unwrap();
+        (next.prompt_digest, next.history_digest, next.body_bytes)
+    };
+    let before = body(&conversation);
+    assert!(compress(&services, &mut conversation, Some(2)).is_compaction());
+    assert_ne!(body(&conversation), before);
+    talk(&services, &mut conversation, 10..11);
+    conversation.rewind(&services, 1, &hermes_core::NullSink).unwrap();
+    conversation.undo_compaction(&services, None).unwrap();
+    assert_eq!(body(&conversation), before);
+    let (counts, _) = session_views(&services.store, conversation.id()).unwrap();
+    assert_eq!((counts.active, counts.hidden, counts.compacted), (20, 2, 0));
+}
+
 const LIMIT: u64 = 9_000;
 
 #[test]
@@ -211,7 +232,7 @@ fn helper(server: &hermes_provider::rehearsal::RehearsalServer, more: &str) -> S
     )
 }
 
-fn server(script: &str) -> hermes_provider::rehearsal::RehearsalServer {
+pub fn server(script: &str) -> hermes_provider::rehearsal::RehearsalServer {
     use hermes_provider::rehearsal::{Rehearsal, RehearsalOptions, Script};
     let script = Script::parse(std::path::Path::new("script.json"), script).unwrap();
     Rehearsal::start(RehearsalOptions { script: Some(script), ..RehearsalOptions::default() })
@@ -361,6 +382,145 @@ fn a_request_refused_as_too_large_is_made_smaller_and_sent_again() {
         assert_eq!(status.compactions().next().unwrap().log.reason, Reason::Overflow);
         assert_eq!(events(&services.store), 1);
     }
+}
+
+#[test]
+fn after_a_413_images_become_pointers_and_only_those_of_the_newest_message_stay() {
+    let script = r#"[{"kind":"main","say":"a relay"},{"kind":"main","say":"a lantern"},{"kind":"main","status":413,"body":"Payload Too Large"},{"kind":"main","say":"both","repeat":9}]"#;
+    let bench = bench(Some(script), 200_000, "");
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    let image = |byte: u8| hermes_agent::Image {
+        media_type: "image/png".to_owned(),
+        bytes: [&b"\x89PNG\r\n\x1a\n"[..], &[byte; 3_000]].concat(),
+    };
+    for (byte, text) in [(1, "what is this?"), (2, "and this?"), (3, "which of the three is it?")] {
+        let input = UserInput { images: vec![image(byte)], ..UserInput::text(text) };
+        let report = say(&services, &mut conversation, input);
+        assert_eq!(report.outcome, TurnOutcome::Answered, "{text}");
+    }
+    let images = |body: &String| body.matches("data:image/png").count();
+    let sent = bodies(&bench);
+    assert_eq!(sent.iter().take(3).map(images).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(images(sent.last().unwrap()), 1, "that of the newest message");
+    let status = compaction_status(&services.store, conversation.id()).unwrap();
+    assert_eq!(status.compactions().next().unwrap().log.reason, Reason::Overflow);
+    // Nothing is lost: an undo shows them again.
+    conversation.undo_compaction(&services, None).unwrap();
+    say(&services, &mut conversation, UserInput::text("once more"));
+    assert_eq!(images(bodies(&bench).last().unwrap()), 3);
+}
+
+#[test]
+fn b014_a_cancelled_and_a_finished_task_do_not_come_back_through_any_compaction() {
+    // A helper that insists on the cancelled task, and claims that it was wanted.
+    let insists = r###"{"kind":"summary","say":"## Goal\n- the person wants all translation files migrated [r1]\n## Done\n- looked at the disk [r3]\n## Open\n- migrate the remaining translation files to the new layout [r1]\nEND OF RECORD","repeat":9}"###;
+    let own = server(&format!("[{insists}]"));
+    let script = r#"[{"kind":"main","say":"Migrated two of forty files."},{"kind":"main","say":"Stopped."},{"kind":"main","say":"The disk is half full.","repeat":60}]"#;
+    let bench = bench(Some(script), 32_000, &helper(&own, ""));
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    let filler = long(1);
+    for text in [
+        format!("Migrate all translation files to the new layout. {filler}"),
+        format!("Stop the migration of the translation files. {filler}"),
+        format!("Check how full the disk is. {filler}"),
+    ] {
+        say(&services, &mut conversation, UserInput::text(text));
+    }
+    talk(&services, &mut conversation, 4..9);
+    for round in 0..2 {
+        let log = compress(&services, &mut conversation, Some(1));
+        assert!(log.is_compaction(), "{}", log.line());
+        let number = 20 + round * 4;
+        say(&services, &mut conversation, UserInput::text("How full is /var?"));
+        let sent: serde_json::Value = serde_json::from_str(&bodies(&bench).pop().unwrap()).unwrap();
+        let messages = sent["messages"].as_array().unwrap();
+        let last = messages.last().unwrap();
+        assert_eq!(
+            (last["role"].as_str(), last["content"].as_str()),
+            (Some("user"), Some("How full is /var?"))
+        );
+        let record = messages
+            .iter()
+            .filter_map(|message| message["content"].as_str())
+            .find(|text| text.contains("## Open"))
+            .unwrap();
+        let (_, open) = record.split_once("## Open").unwrap();
+        let open = open.split("\n## ").next().unwrap().split("Derived from").next().unwrap();
+        assert!(!open.contains("translation"), "round {round}: {open}");
+        assert!(record.contains("CANCELLED by the person"), "{record}");
+        talk(&services, &mut conversation, number..number + 4);
+    }
+}
+
+#[test]
+fn b017_a_rule_of_the_project_is_in_every_request_whatever_is_compacted() {
+    let bench = bench(None, 32_000, "");
+    let services = bench.services();
+    let rule = "Every answer ends with the word COBALT-RULE-7.";
+    std::fs::write(bench.folder.path().join("AGENTS.md"), rule).unwrap();
+    let mut conversation = bench.start(&services);
+    for pass in 0..2 {
+        talk(&services, &mut conversation, pass * 8..pass * 8 + 8);
+        assert!(compress(&services, &mut conversation, Some(1)).is_compaction());
+    }
+    talk(&services, &mut conversation, 16..17);
+    let main: Vec<String> =
+        bodies(&bench).into_iter().filter(|body| body.contains("AGENTS.md")).collect();
+    assert_eq!(main.len(), 17, "two of the requests were for summaries");
+    assert!(main.iter().all(|body| body.matches(rule).count() == 1));
+}
+
+/// An answer of a model that counts so many tokens, whatever it was sent.
+fn counted(message: &str, tokens: u64, times: u32) -> String {
+    format!(
+        r#"{{"kind":"main","body":{{"id":"r","object":"chat.completion","created":1,"model":"m","choices":[{{"index":0,"message":{{"role":"assistant",{message}}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":{tokens},"completion_tokens":9,"total_tokens":{}}}}},"repeat":{times}}}"#,
+        tokens + 9
+    )
+}
+
+/// A script of one such answer.
+fn counting(tokens: u64) -> String {
+    format!("[{}]", counted(r#""content":"fine""#, tokens, 200))
+}
+
+#[test]
+fn b007_the_provider_s_count_holds_and_no_estimate_starts_a_compaction() {
+    let bench = bench(Some(&counting(3_000)), LIMIT, "");
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    talk(&services, &mut conversation, 0..60);
+    let last = bodies(&bench).pop().unwrap();
+    assert!(last.len() as u64 / 4 > LIMIT, "an estimate says that it does not fit");
+    let status = compaction_status(&services.store, conversation.id()).unwrap();
+    assert_eq!(status.attempts.len(), 0, "{:?}", status.attempts);
+}
+
+#[test]
+fn b004_a_pass_that_does_not_help_is_tried_twice_and_then_said_to_be_of_no_use() {
+    // Prompt and tools alone are above the threshold: whatever the provider is sent, it counts more.
+    let bench = bench(Some(&counting(8_000)), LIMIT, "");
+    let services = bench.services();
+    let mut conversation = bench.start(&services);
+    let ear = Ear::default();
+    for n in 0..14 {
+        let report = say_to(&services, &mut conversation, UserInput::text(long(n)), &ear);
+        assert_eq!(report.outcome, TurnOutcome::Answered);
+    }
+    let status = compaction_status(&services.store, conversation.id()).unwrap();
+    let tried = status.attempts.iter().filter(|it| !matches!(it.log.outcome, Outcome::Deferred(_)));
+    assert!((1..=2).contains(&tried.count()), "{:?}", status.attempts);
+    assert!(status.memory.ineffective >= 2, "{:?}", status.memory);
+    let asked = services.store.requests(&RequestFilter::default()).unwrap();
+    let asked = asked.iter().filter(|it| it.attempt.task.as_str() == "compression").count();
+    assert!(asked <= 2, "{asked} requests for summaries");
+    assert!(
+        ear.warnings().iter().any(|text| text.contains("did not bring")),
+        "{:?}",
+        ear.notices()
+    );
+    assert!(status.trouble().is_some(), "and it stays visible");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod plugged;
 mod proof;
 mod rewinding;
 mod storm;
+mod titles;
 mod tracing;
 mod turns;
 mod world;

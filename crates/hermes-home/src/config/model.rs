@@ -179,6 +179,7 @@ impl AuxiliaryConfig {
         "profile_describer",
         "review",
         "skills_hub",
+        "title",
         "title_generation",
         "triage_specifier",
         "tts_audio_tags",
