@@ -3,7 +3,9 @@
 //! Each fact is about a thing of its own (two words); what is said of it has an exact value. The
 //! conversation around it speaks of the same words in other pairs, mentions the thing itself
 //! without saying anything, and is full of values of the same shapes. A question asks for the value
-//! in other words than the statement's, the name of the thing aside.
+//! as a person would who does not have the statement before them: in words of its own, and the two
+//! words of the name put together in another way, so that the two share no words that stand side by
+//! side.
 //!
 //! Invariant: a function of its seed and sizes alone; it knows nothing of how anything is
 //! extracted.
@@ -125,7 +127,7 @@ pub fn generate(seed: u64, messages: usize) -> Planted {
     let last = messages * 95 / 100;
     for (number, topic) in topics.iter().enumerate() {
         let kind = FactKind::ALL[number % FactKind::ALL.len()];
-        let fact = writer.fact(kind, topic);
+        let fact = writer.fact(kind, *topic);
         let at = writer.chance.within(messages / 100, last);
         if let Some(first) = &fact.first {
             let before = writer.chance.below(at.max(1));
@@ -135,7 +137,8 @@ pub fn generate(seed: u64, messages: usize) -> Planted {
         for _ in 0..writer.chance.within(1, 3) {
             // The thing is mentioned, and nothing is said of it.
             let at = writer.chance.below(messages);
-            let text = writer.mention(topic);
+            let name = writer.said(*topic);
+            let text = writer.mention(&name);
             let teller = *writer.chance.pick(&[Teller::Person, Teller::Model]);
             planned.push((at, Saying { fact: None, teller, text }));
         }
@@ -181,6 +184,25 @@ struct Worded {
     question: String,
 }
 
+/// What a fact is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Thing(&'static str, &'static str);
+
+impl Thing {
+    /// Ways to name it, each with other words side by side.
+    fn forms(self) -> [String; 6] {
+        let Self(a, b) = self;
+        [
+            format!("{a} {b}"),
+            format!("{b} of the {a}"),
+            format!("{b} at the {a}"),
+            format!("{b} we have near the {a}"),
+            format!("{b}, I mean the one by the {a},"),
+            format!("{b} that belongs with the {a}"),
+        ]
+    }
+}
+
 struct Writer {
     chance: Chance,
     rows: Vec<Row>,
@@ -191,16 +213,28 @@ struct Writer {
 
 impl Writer {
     /// Pairs of words, none twice.
-    fn topics(&mut self, count: usize) -> Vec<String> {
-        let mut out: Vec<String> = Vec::new();
+    fn topics(&mut self, count: usize) -> Vec<Thing> {
+        let mut out: Vec<Thing> = Vec::new();
         while out.len() < count {
             let (a, b) = (*self.chance.pick(&NOUNS), *self.chance.pick(&NOUNS));
-            let topic = format!("{a} {b}");
-            if a != b && !out.contains(&topic) {
+            let topic = Thing(a, b);
+            if a != b && !out.contains(&topic) && !out.contains(&Thing(b, a)) {
                 out.push(topic);
             }
         }
         out
+    }
+
+    /// A thing as it is named in passing.
+    fn said(&mut self, topic: Thing) -> String {
+        let at = if self.chance.percent(60) { 0 } else { self.chance.within(1, 2) };
+        topic.forms()[at].clone()
+    }
+
+    /// The same thing as somebody names it who asks for it later: never as it was said.
+    fn asked(&mut self, topic: Thing, said: &str) -> String {
+        let forms: Vec<String> = topic.forms().into_iter().filter(|form| form != said).collect();
+        self.chance.pick(&forms).clone()
     }
 
     fn identifier(&mut self) -> String {
@@ -277,8 +311,10 @@ impl Writer {
         )
     }
 
-    /// Words for one fact about `topic`.
-    fn fact(&mut self, kind: FactKind, topic: &str) -> Worded {
+    /// Words for one fact about `thing`.
+    fn fact(&mut self, kind: FactKind, thing: Thing) -> Worded {
+        let topic = self.said(thing);
+        let asked = self.asked(thing, &topic);
         let spoken = [Teller::Person, Teller::Model];
         let any = [Teller::Person, Teller::Model, Teller::Tool];
         let mut worded = Worded {
@@ -298,7 +334,11 @@ impl Writer {
                     2 => format!("For the {topic} they gave us {value}."),
                     _ => format!("{value} is what the {topic} answers to."),
                 };
-                worded.question = format!("By which designation is the {topic} known?");
+                worded.question = self.ask(&[
+                    format!("By which designation is the {asked} known?"),
+                    format!("Can you tell me the label of the {asked}?"),
+                    format!("Which code identifies the {asked}?"),
+                ]);
                 worded.keys = vec![value];
             }
             FactKind::Path => {
@@ -308,7 +348,11 @@ impl Writer {
                     1 => format!("{topic} -> {value}"),
                     _ => format!("You will find everything about the {topic} in {value}."),
                 };
-                worded.question = format!("Which file holds the {topic}?");
+                worded.question = self.ask(&[
+                    format!("Which file holds the {asked}?"),
+                    format!("Where do I look for the {asked} on disk?"),
+                    format!("Under which path is the {asked} kept?"),
+                ]);
                 worded.keys = vec![value];
             }
             FactKind::Error => {
@@ -318,7 +362,11 @@ impl Writer {
                     0 => format!("{topic} stopped with {value}"),
                     _ => format!("when starting the {topic}: {value}"),
                 };
-                worded.question = format!("How did the {topic} break?");
+                worded.question = self.ask(&[
+                    format!("How did the {asked} break?"),
+                    format!("What went wrong with the {asked}?"),
+                    format!("Which message was printed about the {asked}?"),
+                ]);
                 worded.keys = vec![value];
             }
             FactKind::Number => {
@@ -328,7 +376,11 @@ impl Writer {
                     1 => format!("{topic} = {value}"),
                     _ => format!("We measured {value} for the {topic}."),
                 };
-                worded.question = format!("What figure belongs to the {topic}?");
+                worded.question = self.ask(&[
+                    format!("What figure was noted for the {asked}?"),
+                    format!("How much was it for the {asked}?"),
+                    format!("Remind me of the value of the {asked}, please."),
+                ]);
                 worded.keys = vec![value];
             }
             FactKind::Date => {
@@ -338,7 +390,11 @@ impl Writer {
                     1 => format!("{topic}: {value}"),
                     _ => format!("They moved the {topic} to {value}."),
                 };
-                worded.question = format!("When is the day of the {topic}?");
+                worded.question = self.ask(&[
+                    format!("When is the day of the {asked}?"),
+                    format!("By what date does the {asked} have to be there?"),
+                    format!("For which day is the {asked} planned?"),
+                ]);
                 worded.keys = vec![value];
             }
             FactKind::Decision => {
@@ -354,7 +410,11 @@ impl Writer {
                     ),
                     _ => format!("The {topic} will be built on {what}, since {why} has no {noun}."),
                 };
-                worded.question = format!("What was chosen for the {topic}, and on what grounds?");
+                worded.question = self.ask(&[
+                    format!("What was chosen for the {asked}, and on what grounds?"),
+                    format!("Why did we settle as we did about the {asked}?"),
+                    format!("Which option won for the {asked}, and which lost?"),
+                ]);
                 worded.keys = vec![what, why];
             }
             FactKind::Constraint => {
@@ -373,15 +433,20 @@ impl Writer {
                     ),
                 };
                 worded.text = text;
-                worded.question = format!("What has to be respected about the {topic}?");
+                worded.question = self.ask(&[
+                    format!("Which condition applies to the {asked}?"),
+                    format!("What am I supposed to respect around the {asked}?"),
+                    format!("Is there a restriction on the {asked}?"),
+                ]);
                 worded.keys = keys;
             }
             FactKind::Reversal => {
                 worded.teller = *self.chance.pick(&spoken);
                 let (old, new) = (self.identifier(), self.identifier());
+                let before = self.said(thing);
                 worded.first = Some(match self.chance.below(2) {
-                    0 => format!("Use {old} for the {topic}."),
-                    _ => format!("The {topic} gets {old}."),
+                    0 => format!("Use {old} for the {before}."),
+                    _ => format!("The {before} gets {old}."),
                 });
                 worded.text = match self.chance.below(4) {
                     0 => format!("Correction: the {topic} gets {new}, not {old}."),
@@ -389,7 +454,11 @@ impl Writer {
                     2 => format!("Forget what I said about the {topic}, use {new}."),
                     _ => format!("No, the {topic} should have {new} after all."),
                 };
-                worded.question = format!("What does the {topic} get in the end?");
+                worded.question = self.ask(&[
+                    format!("Which one finally counts for the {asked}?"),
+                    format!("What is the present choice regarding the {asked}?"),
+                    format!("What holds today where the {asked} is concerned?"),
+                ]);
                 worded.keys = vec![new];
                 worded.outdated = Some(old);
             }
@@ -403,11 +472,19 @@ impl Writer {
                         format!("Once this is done, somebody needs to port {value} to the {topic}.")
                     }
                 };
-                worded.question = format!("What remains to be finished around the {topic}?");
+                worded.question = self.ask(&[
+                    format!("What remains to be finished around the {asked}?"),
+                    format!("Is anything left to do concerning the {asked}?"),
+                    format!("Which work is outstanding on the {asked}?"),
+                ]);
                 worded.keys = vec![value];
             }
         }
         worded
+    }
+
+    fn ask(&mut self, ways: &[String]) -> String {
+        self.chance.pick(ways).clone()
     }
 
     fn mention(&mut self, topic: &str) -> String {
