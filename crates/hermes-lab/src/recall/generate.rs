@@ -144,7 +144,7 @@ pub fn generate(seed: u64, messages: usize) -> Planted {
         }
         facts.push(Fact {
             kind,
-            topic: topic.clone(),
+            topic: fact.name,
             teller: fact.teller,
             keys: fact.keys,
             outdated: fact.outdated,
@@ -176,6 +176,8 @@ struct Saying {
 /// A fact in words.
 struct Worded {
     teller: Teller,
+    /// The name of the thing, as it is said.
+    name: String,
     text: String,
     /// What was said before it.
     first: Option<String>,
@@ -319,6 +321,7 @@ impl Writer {
         let any = [Teller::Person, Teller::Model, Teller::Tool];
         let mut worded = Worded {
             teller: *self.chance.pick(&any),
+            name: topic.clone(),
             text: String::new(),
             first: None,
             keys: Vec::new(),
