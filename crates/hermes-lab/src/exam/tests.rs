@@ -7,7 +7,7 @@ use crate::Target;
 use crate::world::World as Bench;
 
 /// Answered from the capsule alone, in percent, at each length; of three seeds, rounded down.
-const FLOORS: [(&str, f64); 2] = [("200", 88.0), ("600", 88.0)];
+const FLOORS: [(&str, f64); 2] = [("200", 83.0), ("600", 90.0)];
 
 fn exam(policies: &[CapsulePolicy], seeds: u64, sizes: &[usize]) -> ExamInput<'static> {
     ExamInput {
