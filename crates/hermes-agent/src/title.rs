@@ -61,26 +61,26 @@ pub struct TitleJob {
     env: std::sync::Arc<dyn Env>,
 }
 
-/// The name under which the person's settings speak of titles.
-fn task(config: &Config) -> &'static str {
-    let tasks = &config.auxiliary.tasks;
-    if !tasks.contains_key(TASK) && tasks.contains_key(ELSEWHERE) { ELSEWHERE } else { TASK }
+/// The name under which the person's settings speak of titles; None if they do not.
+fn task(config: &Config) -> Option<&'static str> {
+    [TASK, ELSEWHERE].into_iter().find(|name| config.auxiliary.tasks.contains_key(*name))
 }
 
 impl Services {
     /// The title that a session lacks after its first exchange. None where there is nothing to do:
-    /// it has one, the exchange is not its first or has no answer, titles are switched off
-    /// (`auxiliary.title.enabled: false`), or only the rehearsal provider could be asked.
+    /// the settings do not speak of titles or switch them off (`auxiliary.title.enabled: false`), it
+    /// has one, the exchange is not its first or has no answer, or only the rehearsal provider could
+    /// be asked.
     ///
     /// # Errors
     /// If the store cannot be read, or nothing that is configured can be asked.
     pub fn title_for(&self, session: &SessionId) -> Result<Option<TitleJob>, TitleError> {
+        let Some(task) = task(&self.config) else { return Ok(None) };
         if self.store.session(session)?.is_none_or(|info| info.title.is_some()) {
             return Ok(None);
         }
         let history = self.store.history(session)?;
         let Some((person, answer)) = first_exchange(&history.rows) else { return Ok(None) };
-        let task = task(&self.config);
         let mut candidates = match self.candidates(task, None) {
             Ok(candidates) => candidates,
             Err(JobError::Disabled(_)) => return Ok(None),

@@ -92,8 +92,8 @@ fn a_title_that_nobody_writes_is_a_typed_failure_and_the_conversation_goes_on() 
     assert!(title(&services, conversation.id()).is_none(), "only after the first exchange");
     assert_eq!(own.received().len(), 1);
 
-    // Without settings of its own the task goes to the conversation's model.
-    let bench = configured("");
+    // Switched on and nothing more, the task goes to the conversation's model.
+    let bench = configured("auxiliary:\n  title:\n    enabled: true\n");
     let services = bench.services();
     let mut conversation = bench.start(&services);
     say(&services, &mut conversation, UserInput::text("hello"));
@@ -104,6 +104,7 @@ fn a_title_that_nobody_writes_is_a_typed_failure_and_the_conversation_goes_on() 
 #[test]
 fn switched_off_or_with_the_rehearsal_provider_nobody_is_asked_for_a_title() {
     for more in [
+        "",
         "auxiliary:\n  title:\n    enabled: false\n",
         "auxiliary:\n  title_generation:\n    enabled: false\n",
     ] {

@@ -14,6 +14,7 @@ mod interrupt;
 mod line;
 mod plugged;
 mod rewind;
+mod title;
 mod typed;
 
 use std::io::{self, IsTerminal as _};
@@ -50,6 +51,8 @@ pub struct Repl<'a> {
     known_messages: u64,
     /// The capsule that is being built.
     handoff: Option<handoff::Running>,
+    /// The title that was asked for last.
+    title: Option<title::Asked>,
     /// The session was deleted on the way out.
     deleted: bool,
     /// The session and its compactions for which a due handoff was last told.
@@ -92,6 +95,7 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
         listed: Vec::new(),
         known_messages: 0,
         handoff: None,
+        title: None,
         deleted: false,
         due_told: None,
         draft: None,
@@ -124,6 +128,7 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
         }
     }
     repl.tell_of_handoff(true);
+    repl.end_title();
     repl.farewell();
     repl.tell_left("exit");
     // The editor looks sessions up in the store, so it goes first.
@@ -302,6 +307,7 @@ impl Repl<'_> {
             )),
         }
         released?;
+        self.begin_title();
         self.note_messages()?;
         self.see_to_due_handoff()?;
         out::note("");

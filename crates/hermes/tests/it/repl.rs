@@ -491,3 +491,23 @@ fn a_line_typed_while_the_answer_runs_is_sent_and_several_wait_to_be_looked_at()
     terminal.line("/exit");
     assert_eq!(terminal.end().0, 0);
 }
+
+#[test]
+fn a_session_gets_a_title_beside_the_conversation_where_the_settings_ask_for_one() {
+    let rig = Rig::new();
+    let server = scripted(r#"[{"say":"Port 8080 it is."},{"say":"Ports of the harbour relay"}]"#);
+    rig.endpoint(&server, "auxiliary:\n  title:\n    enabled: true\n");
+    let terminal = Terminal::start(&rig, &[]);
+    terminal.wait_for_prompt();
+    terminal.line("Which port does the relay get?");
+    terminal.wait_for("Port 8080 it is.");
+    terminal.wait_for_prompt();
+    terminal.line("/exit");
+    // It is waited for a moment on the way out.
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(sessions(&rig)[0]["title"], "Ports of the harbour relay");
+    let requests = rig.json(["requests", "list", "--json"]);
+    let tasks = requests.as_array().unwrap().iter().map(|it| it["task"].as_str().unwrap());
+    assert!(tasks.clone().any(|task| task == "title"), "{requests}");
+    rig.ok(["requests", "verify", "--all"]);
+}
