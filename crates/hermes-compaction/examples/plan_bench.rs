@@ -85,7 +85,7 @@ fn measure(name: &str, count: u64, rounds: u64, rows: &[Row]) {
 
     let because = Rejection::NoSummary { error: "none was asked".to_owned() };
     let session = SessionId::new("bench");
-    let (deriving, _) =
+    let (deriving, ()) =
         best(rounds, || drop(Writing::prepare(&made, rows, &generations, &policy).unwrap()));
     let (rest, commit) = best(rounds, || {
         let writing = Writing::prepare(&made, rows, &generations, &policy).unwrap();
