@@ -217,6 +217,24 @@ fn a_history_that_grows_too_long_is_compacted_before_a_request() {
     }
 }
 
+#[test]
+fn a_tool_result_that_makes_the_history_too_long_is_followed_by_a_compaction_that_says_so() {
+    let bench = bench(None, LIMIT, "");
+    let services = bench.services();
+    let options = hermes_agent::StartOptions { tools: None, ..bench.options() };
+    let mut conversation = Conversation::start(&services, options).unwrap();
+    for round in 0..12 {
+        let name = format!("notes{round}.txt");
+        let lines: Vec<String> = (0..12).map(|line| format!("{} {}", line, long(line))).collect();
+        std::fs::write(bench.options().workspace.cwd.join(&name), lines.join("\n")).unwrap();
+        say(&services, &mut conversation, UserInput::text(format!("read {name}")));
+    }
+    let status = compaction_status(&services.store, conversation.id()).unwrap();
+    let reasons: Vec<Reason> = status.compactions().map(|it| it.log.reason).collect();
+    assert!(reasons.contains(&Reason::PostTool), "{reasons:?}");
+    assert_eq!(events(&services.store), reasons.len());
+}
+
 /// A script that answers every request with this status.
 fn always(status: u16, headers: &str) -> String {
     format!(
