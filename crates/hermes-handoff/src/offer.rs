@@ -61,10 +61,7 @@ impl Handoffs {
         session: &SessionId,
         start: Start,
     ) -> Result<Option<Offer>, HandoffError> {
-        if start != Start::ByPerson {
-            return Ok(None);
-        }
-        match self.store.pending_capsule(lane)? {
+        match self.due(lane, start)? {
             Some(record) => self.offer_of(&record, session),
             None => Ok(None),
         }
@@ -100,10 +97,7 @@ impl Handoffs {
         session: &SessionId,
         start: Start,
     ) -> Result<Option<Offer>, HandoffError> {
-        if start != Start::ByPerson {
-            return Ok(None);
-        }
-        match self.store.pending_capsule(lane)? {
+        match self.due(lane, start)? {
             Some(record) => self.waiting_of(&record, session),
             None => Ok(None),
         }
@@ -119,6 +113,14 @@ impl Handoffs {
         session: &SessionId,
     ) -> Result<Option<Offer>, HandoffError> {
         self.waiting_of(&self.resolve(id)?, session)
+    }
+
+    /// The pending capsule of a lane, for a session that starts in this way.
+    fn due(&self, lane: &Lane, start: Start) -> Result<Option<CapsuleRecord>, HandoffError> {
+        if start != Start::ByPerson {
+            return Ok(None);
+        }
+        Ok(self.store.pending_capsule(lane)?)
     }
 
     fn waiting_of(

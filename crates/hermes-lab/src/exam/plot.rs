@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{Arm, ExamReport, PUBLISHED};
+use crate::recall::plot::percent_lines;
 
 const BAR: f64 = 16.0;
 const GAP: f64 = 36.0;
@@ -45,17 +46,7 @@ pub fn svg(report: &ExamReport) -> String {
         );
         x += 40.0 + 7.2 * arm.as_str().len() as f64;
     }
-    for percent in [0.0, 20.0, 40.0, 60.0, 80.0, 100.0] {
-        let at = y(percent);
-        let _ = writeln!(
-            out,
-            "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/><text \
-             x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{percent} %</text>",
-            width - 20.0,
-            LEFT - 6.0,
-            at + 4.0
-        );
-    }
+    percent_lines(&mut out, LEFT, width - 20.0, y);
     for (number, (policy, group)) in groups.iter().enumerate() {
         let from = LEFT + GAP / 2.0 + group_width * number as f64;
         for (place, (arm, colour)) in ARMS.into_iter().enumerate() {

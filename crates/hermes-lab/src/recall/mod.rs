@@ -6,7 +6,7 @@
 
 mod chance;
 mod generate;
-mod plot;
+pub(crate) mod plot;
 mod policies;
 mod words;
 

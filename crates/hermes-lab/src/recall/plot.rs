@@ -10,6 +10,21 @@ const LEFT: f64 = 60.0;
 const BOTTOM: f64 = 50.0;
 const COLOURS: [&str; 6] = ["#0b6e4f", "#8a8a8a", "#c1666b", "#4059ad", "#d4a24c", "#6b4e71"];
 
+/// Lines across a picture from `left` to `right` at every fifth of 100 %, named in front of them; `y`
+/// gives a percentage its height.
+pub(crate) fn percent_lines(out: &mut String, left: f64, right: f64, y: impl Fn(f64) -> f64) {
+    for percent in [0.0, 20.0, 40.0, 60.0, 80.0, 100.0] {
+        let at = y(percent);
+        let _ = writeln!(
+            out,
+            "<line x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right:.1}\" y2=\"{at:.1}\" \
+             stroke=\"#ddd\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{percent} %</text>",
+            left - 6.0,
+            at + 4.0
+        );
+    }
+}
+
 /// The plot of a report, an SVG document: each point is one way at one size and number of
 /// compactions; the share of facts in the kept text against the tokens kept.
 pub fn svg(report: &RecallReport) -> String {
@@ -22,17 +37,7 @@ pub fn svg(report: &RecallReport) -> String {
          height=\"{HEIGHT}\" fill=\"white\"/>\n<text x=\"{LEFT}\" y=\"20\" font-size=\"14\">Facts \
          in the next request against tokens kept</text>\n"
     );
-    for percent in [0.0, 20.0, 40.0, 60.0, 80.0, 100.0] {
-        let at = y(percent);
-        let _ = writeln!(
-            out,
-            "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/><text \
-             x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{percent} %</text>",
-            WIDTH - 20.0,
-            LEFT - 6.0,
-            at + 4.0
-        );
-    }
+    percent_lines(&mut out, LEFT, WIDTH - 20.0, y);
     for step in 0_u32..=5 {
         let tokens = (most * f64::from(step) / 5.0) as u64;
         let _ = writeln!(
