@@ -213,8 +213,8 @@ fn nothing_is_lost_and_every_compaction_is_heard_whatever_the_provider_does() {
     assert!(committed.len() >= 20, "{} compactions took effect", committed.len());
     assert!(failed.len() >= 10, "{} attempts came to nothing", failed.len());
     // Over the triggers: by hand, at the start of a turn and before a request, after a refusal,
-    // after quiet, between turns, ahead of need. What comes after a tool's result and for a gateway
-    // takes the same way and is too rare here to be demanded.
+    // after quiet, between turns, ahead of need. What comes after a tool's result is too rare here to
+    // be demanded and has a test in `compacting`; there is no gateway yet.
     let met: BTreeSet<(&str, &str)> =
         committed.iter().map(|(kind, reason)| (kind.as_str(), reason.as_str())).collect();
     for (kind, reason) in [
