@@ -38,6 +38,23 @@ pub(crate) fn list(db: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Files that were kept of a damaged or replaced store, by name.
+pub(crate) fn kept_aside(db: &Path) -> Vec<PathBuf> {
+    let Some((folder, name)) = db.parent().zip(db.file_name()) else { return Vec::new() };
+    let name = name.to_string_lossy().into_owned();
+    let aside = |path: &PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        file.strip_prefix(&name).is_some_and(|rest| {
+            [".damaged", ".rescued-"].iter().any(|kind| rest.starts_with(kind))
+                && !rest.ends_with("-shm")
+        })
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(aside).collect();
+    found.sort();
+    found
+}
+
 /// Copies one database into another file, page by page.
 pub(crate) fn copy(from: &Connection, to: &Path) -> Result<(), StoreError> {
     const DOING: &str = "copying the store";

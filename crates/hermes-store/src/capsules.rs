@@ -6,6 +6,7 @@
 //! cannot tell whether somebody else was quicker.
 
 use hermes_core::{Digest, Lane, Seq, SessionId, Timestamp};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
@@ -431,6 +432,83 @@ pub(crate) fn session_deleted(
         .into_iter()
         .filter_map(|capsule| Some((capsule.id, capsule.taken_by?.0)))
         .collect())
+}
+
+/// A capsule that goes with the session that it is about into another store.
+#[derive(Clone, Debug)]
+pub(crate) struct Carried {
+    id: String,
+    lane: Option<String>,
+    pending: bool,
+    columns: Vec<(String, Value)>,
+}
+
+impl Carried {
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// The capsules about a session that go with it: the one that waits, and those that one of `all`
+/// received.
+pub(crate) fn carried(
+    connection: &Connection,
+    session: &SessionId,
+    all: &[SessionId],
+) -> Result<Vec<Carried>, StoreError> {
+    const DOING: &str = "reading capsules";
+    let mut statement = connection
+        .prepare_cached("SELECT * FROM capsule WHERE session_id = ?1 ORDER BY capsule_no")
+        .doing(DOING)?;
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let mut found = statement.query([session.as_str()]).doing(DOING)?;
+    let mut carried = Vec::new();
+    while let Some(row) = found.next().doing(DOING)? {
+        let pending = row.get::<_, String>("state").doing(DOING)? == CapsuleState::Pending.as_str();
+        let taken_by: Option<String> = row.get("taken_by").doing(DOING)?;
+        if !pending && !taken_by.is_some_and(|by| all.iter().any(|id| id.as_str() == by)) {
+            continue;
+        }
+        let mut columns = Vec::new();
+        for (at, name) in names.iter().enumerate() {
+            if !matches!(name.as_str(), "capsule_no" | "published") {
+                columns.push((name.clone(), row.get::<_, Value>(at).doing(DOING)?));
+            }
+        }
+        carried.push(Carried {
+            id: row.get("id").doing(DOING)?,
+            lane: row.get("lane").doing(DOING)?,
+            pending,
+            columns,
+        });
+    }
+    Ok(carried)
+}
+
+/// Stores a capsule from another store. Whether it could be: a lane has one that waits.
+pub(crate) fn take_in(tx: &Transaction<'_>, capsule: &Carried) -> Result<bool, StoreError> {
+    const DOING: &str = "storing a capsule";
+    // One that was here before and left with its session.
+    tx.execute("DELETE FROM capsule WHERE id = ?1 AND state = 'discarded'", [&capsule.id])
+        .doing(DOING)?;
+    let exists = |sql: &str, value: &Option<String>| {
+        tx.prepare_cached(sql).and_then(|mut statement| statement.exists([value])).doing(DOING)
+    };
+    if exists("SELECT 1 FROM capsule WHERE id = ?1", &Some(capsule.id.clone()))? {
+        return Ok(true);
+    }
+    let waiting = "SELECT 1 FROM capsule WHERE lane = ?1 AND state = 'pending'";
+    if capsule.pending && exists(waiting, &capsule.lane)? {
+        return Ok(false);
+    }
+    let names: Vec<&str> = capsule.columns.iter().map(|(name, _)| name.as_str()).collect();
+    let marks: Vec<String> = (1..=names.len()).map(|n| format!("?{n}")).collect();
+    tx.execute(
+        &format!("INSERT INTO capsule ({}) VALUES ({})", names.join(", "), marks.join(", ")),
+        rusqlite::params_from_iter(capsule.columns.iter().map(|(_, value)| value)),
+    )
+    .doing(DOING)?;
+    Ok(true)
 }
 
 /// What stands where the text of a capsule was removed with the session it came from.

@@ -16,8 +16,8 @@ use crate::lease::{self, Claim};
 use crate::rows::{key_range, unreadable};
 use crate::store::Store;
 use crate::{
-    DeleteReceipt, DeleteRequest, Remaining, RemovedSession, StoreError, StorePaths, apply, backup,
-    capsules, draft, engage, files, point, scrub, search, spool,
+    DeleteReceipt, DeleteRequest, MovedTo, Remaining, RemovedSession, StoreError, StorePaths,
+    apply, backup, capsules, draft, engage, files, point, scrub, search, spool,
 };
 
 const DOING: &str = "deleting sessions";
@@ -38,6 +38,11 @@ struct Job {
     dry_run: bool,
     skip_held: bool,
     with_derived: bool,
+    /// Something else than a list of names chose the sessions.
+    chosen: bool,
+    /// The caller named the request himself.
+    named: bool,
+    moved: Option<MovedTo>,
     db: std::path::PathBuf,
 }
 
@@ -47,7 +52,7 @@ pub(crate) fn delete(
 ) -> Result<DeleteReceipt, StoreError> {
     let inner = store.inner();
     inner.ensure_writable()?;
-    if request.ids.is_empty() {
+    if request.ids.is_empty() && request.chosen_by.is_none() {
         return Err(StoreError::Refused {
             what: "no session was named".to_owned(),
             hint: "name at least one session",
@@ -109,10 +114,19 @@ fn take_in_first(store: &Store, request: &DeleteRequest<'_>) -> Result<(), Store
 
 fn job_of(store: &Store, request: DeleteRequest<'_>) -> Result<Job, StoreError> {
     let inner = store.inner();
-    let identity = serde_json::to_vec(&(&request.ids, request.reason, &request.profile))
-        .map_err(|error| unreadable("delete request", error.to_string()))?;
+    let named = request.request_id.is_some();
+    let (ids, reason, profile) = (&request.ids, request.reason, &request.profile);
+    let identity = match (&request.chosen_by, &request.moved) {
+        (Some(choice), _) if named => serde_json::to_vec(&(choice, reason, profile)),
+        (_, Some(moved)) => serde_json::to_vec(&(ids, reason, profile, &moved.profile)),
+        _ => serde_json::to_vec(&(ids, reason, profile)),
+    };
+    let identity = identity.map_err(|error| unreadable("delete request", error.to_string()))?;
     let digest = Digest::of(identity);
     Ok(Job {
+        chosen: request.chosen_by.is_some(),
+        named,
+        moved: request.moved,
         request_id: request.request_id.unwrap_or_else(|| format!("same-{}", digest.short())),
         digest,
         reason: request.reason,
@@ -134,6 +148,13 @@ fn job_of(store: &Store, request: DeleteRequest<'_>) -> Result<Job, StoreError> 
 }
 
 fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
+    // What a choice would take by now is no part of a retry.
+    if job.chosen
+        && job.named
+        && let Some(receipt) = replay(tx, job)?
+    {
+        return Ok(receipt);
+    }
     let mut known = Vec::new();
     let mut unknown = Vec::new();
     for id in &job.ids {
@@ -142,7 +163,7 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
             None => unknown.push(id.clone()),
         }
     }
-    if known.is_empty() {
+    if known.is_empty() && !job.chosen {
         return replay(tx, job)?.map_or_else(|| Err(none_of(tx, job)), Ok);
     }
     let skipped = if job.skip_held { take_out_held(tx, job, &mut known)? } else { Vec::new() };
@@ -157,6 +178,7 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
     }
     for (id, session_no) in &all {
         check_held(tx, job, id, *session_no)?;
+        check_moved(job, id)?;
     }
     let mut receipt = DeleteReceipt {
         request_id: job.request_id.clone(),
@@ -168,6 +190,7 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
         skipped,
         files: session_files(job, &all),
         scrubbed_at: None,
+        moved: job.moved.clone(),
         replayed: false,
     };
     if all.is_empty() {
@@ -267,11 +290,17 @@ fn replay(tx: &Transaction<'_>, job: &Job) -> Result<Option<DeleteReceipt>, Stor
         .optional()
         .doing(DOING)?;
     let Some((then, json)) = stored else { return Ok(None) };
-    if then != epochs(tx, &job.ids)? {
-        return Ok(None);
-    }
     let receipt: DeleteReceipt =
         serde_json::from_str(&json).map_err(|error| unreadable("receipt", error.to_string()))?;
+    if job.chosen {
+        for gone in &receipt.removed {
+            if engage::number_of(tx, &gone.id)?.is_some() || epoch_of(tx, &gone.id)? != gone.epoch {
+                return Ok(None);
+            }
+        }
+    } else if then != epochs(tx, &job.ids)? {
+        return Ok(None);
+    }
     Ok(Some(DeleteReceipt { replayed: true, ..receipt }))
 }
 
@@ -382,6 +411,18 @@ fn check_held(
     }
 }
 
+/// What was not copied is not deleted: it came to the others after they were looked at.
+fn check_moved(job: &Job, id: &SessionId) -> Result<(), StoreError> {
+    let moved = job.moved.as_ref().filter(|_| !job.dry_run);
+    if moved.is_none_or(|moved| moved.sessions.iter().any(|copy| copy.id == *id)) {
+        return Ok(());
+    }
+    Err(StoreError::Refused {
+        what: format!("session {id} belongs to those that are moved since a moment ago"),
+        hint: "move them again; nothing was deleted",
+    })
+}
+
 /// Branches of what is deleted, and capsules about it that others received: they hold text of it
 /// and stay.
 fn remaining(
@@ -413,6 +454,11 @@ fn remaining(
             let id = path.display().to_string();
             remaining.push(Remaining { kind: "backup".to_owned(), id });
         }
+    }
+    // What was kept of a damaged or replaced file cannot be gone through session by session.
+    for path in backup::kept_aside(&job.db) {
+        let id = path.display().to_string();
+        remaining.push(Remaining { kind: "kept_file".to_owned(), id });
     }
     Ok(remaining)
 }
@@ -526,12 +572,8 @@ fn content_digest(tx: &Transaction<'_>, session_no: i64) -> Result<Digest, Store
 /// Removes side files and drafts of a session that is gone.
 pub(crate) fn remove_files(paths: &StorePaths, session: &SessionId) {
     let spool_path = spool::path_of(&paths.spool_dir, session);
-    let mut gone = vec![spool::lock_path(&spool_path), spool_path.clone()];
-    gone.extend(
-        spool::conflicts(&paths.spool_dir)
-            .into_iter()
-            .filter(|path| path.file_stem() == spool_path.file_stem()),
-    );
+    let mut gone = vec![spool::lock_path(&spool_path), spool_path];
+    gone.extend(spool::conflicts_of(&paths.spool_dir, session));
     gone.extend(draft::left_over(&paths.drafts_dir, session).into_iter().map(|draft| draft.path));
     for path in gone {
         if let Err(error) = files::remove(&path) {

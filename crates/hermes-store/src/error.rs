@@ -96,6 +96,17 @@ pub enum StoreError {
         /// When.
         at: Timestamp,
     },
+    /// The session is in another profile.
+    #[error(
+        "session {session} was moved to profile {profile}; hint: hermes -p {profile} --resume \
+         {session}"
+    )]
+    Moved {
+        /// The session.
+        session: SessionId,
+        /// The profile.
+        profile: String,
+    },
     /// Nothing answers to the reference.
     #[error("no {what} \"{reference}\"; hint: {hint}")]
     NotFound {

@@ -34,6 +34,7 @@ mod inner;
 mod lease;
 mod ledger;
 mod messages;
+mod moving;
 mod outbox;
 mod point;
 mod read;
@@ -59,6 +60,7 @@ pub use files::SessionFiles;
 pub use find::{Carrier, Frame, GenerationHit, RowHit, RowHits, TextHit};
 pub use import::{FactValue, ImportOutcome, ImportedSession};
 pub use lease::other_process;
+pub use moving::{Copied, MoveRequest, MovedTo};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
 pub use repair::{RepairReport, repair};
 pub use search::{

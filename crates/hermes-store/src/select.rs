@@ -34,6 +34,8 @@ pub struct Selection {
     pub provider: Option<String>,
     /// The git branch.
     pub branch: Option<String>,
+    /// The profile that it says it belongs to.
+    pub owner: Option<String>,
     /// At least so many messages.
     pub min_messages: Option<u64>,
     /// At most so many messages.
@@ -104,6 +106,7 @@ fn select(
         ("s.model = #", &selection.model),
         ("s.billing_provider = #", &selection.provider),
         ("s.git_branch = #", &selection.branch),
+        ("s.profile_name = #", &selection.owner),
     ] {
         if let Some(value) = value {
             add(condition, Box::new(value.clone()));

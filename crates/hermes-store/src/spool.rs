@@ -318,3 +318,11 @@ pub(crate) fn conflicts(folder: &Path) -> Vec<PathBuf> {
         })
         .collect()
 }
+
+/// Those that were set aside of one session.
+pub(crate) fn conflicts_of(folder: &Path, session: &SessionId) -> Vec<PathBuf> {
+    let own = path_of(folder, session);
+    let mut found = conflicts(folder);
+    found.retain(|path| path.file_stem() == own.file_stem());
+    found
+}

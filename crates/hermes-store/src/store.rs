@@ -14,8 +14,8 @@ use crate::{
     Batch, ClaimedEvent, CompactionAttempt, Compactions, DeleteReceipt, DeleteRequest, EventNo,
     Finding, History, OpenMode, Record, Recovered, RecoveredOutcome, RequestFilter, RequestRecord,
     SessionFilter, SessionInfo, SessionInit, SessionWriter, StoreError, StoreOptions, StorePaths,
-    TitleSource, branch, check, compactions, delete, draft, engage, export, lease, ledger, outbox,
-    read, rows,
+    TitleSource, branch, check, compactions, delete, draft, engage, export, lease, ledger, moving,
+    outbox, read, rows,
 };
 
 /// A session store. Cheap to clone; the clones share one writer and one pool of readers.
@@ -156,6 +156,7 @@ impl Store {
         }
         match ids.as_slice() {
             [only] => Ok(only.clone()),
+            [] if self.was_there(&exact)? => Err(self.gone(&exact)?),
             [] => Err(StoreError::NotFound {
                 what: "session",
                 reference: reference.to_owned(),
@@ -257,6 +258,20 @@ impl Store {
         since: Timestamp,
     ) -> Result<Vec<(SessionId, CompactionAttempt)>, StoreError> {
         Ok(self.0.read(|connection| compactions::failing(connection, since))?.unwrap_or_default())
+    }
+
+    fn was_there(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let found = self.0.read(|connection| engage::tombstone_of(connection, id))?;
+        Ok(found.flatten().is_some())
+    }
+
+    /// What a person is told of a session that is no longer there.
+    fn gone(&self, id: &SessionId) -> Result<StoreError, StoreError> {
+        let moved = self.0.read(|connection| moving::moved_to(connection, id))?.flatten();
+        match moved {
+            Some(profile) => Ok(StoreError::Moved { session: id.clone(), profile }),
+            None => self.missing(id),
+        }
     }
 
     pub(crate) fn missing(&self, id: &SessionId) -> Result<StoreError, StoreError> {

@@ -10,7 +10,7 @@ use hermes_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::SessionLease;
+use crate::{MovedTo, SessionLease};
 
 /// Where the store and its side files are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -258,6 +258,11 @@ pub struct DeleteRequest<'a> {
     /// Also what was derived from them: branches, the text of capsules that others received,
     /// copies in backups.
     pub with_derived: bool,
+    /// What chose the sessions, where it was no list of names. A retry with the same request id is
+    /// known by it, whatever it would choose by now.
+    pub chosen_by: Option<String>,
+    /// They were copied to another profile.
+    pub moved: Option<MovedTo>,
 }
 
 impl DeleteRequest<'_> {
@@ -273,6 +278,8 @@ impl DeleteRequest<'_> {
             dry_run: false,
             skip_held: false,
             with_derived: false,
+            chosen_by: None,
+            moved: None,
         }
     }
 }
@@ -301,6 +308,9 @@ pub struct DeleteReceipt {
     /// When the bytes were gone from file, index and log; None while that is under way.
     #[serde(default)]
     pub scrubbed_at: Option<Timestamp>,
+    /// The profile that they were moved to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<MovedTo>,
     /// Whether this is the receipt of an earlier, identical request.
     #[serde(skip)]
     pub replayed: bool,

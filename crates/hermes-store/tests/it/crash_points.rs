@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 use hermes_core::{DeleteReason, Env, Role, Row, RowStatus, ScriptedEnv, Seq, Timestamp, TurnNo};
 use hermes_store::{
-    Committed, DeleteRequest, DraftKind, OpenMode, Record, RecoveredOutcome, SearchRequest,
-    SessionWriter, Store, StoreError, repair,
+    Committed, DeleteRequest, DraftKind, MoveRequest, OpenMode, Record, RecoveredOutcome,
+    SearchRequest, SessionWriter, Store, StoreError, repair,
 };
 
 use crate::crash::{acknowledge, acknowledged, imported, old_store, prepare, setting};
 use crate::support::*;
 
 /// What is done, and the places that it comes to.
-const WORKS: [(&str, &[&str]); 8] = [
+const WORKS: [(&str, &[&str]); 9] = [
     (
         "append",
         &[
@@ -49,6 +49,18 @@ const WORKS: [(&str, &[&str]); 8] = [
             "scrub: index merged",
             "scrub: rewritten",
             "scrub: log cut",
+        ],
+    ),
+    (
+        "move",
+        &[
+            "move: session made",
+            "move: taken in",
+            "move: copied",
+            "move: files copied",
+            "delete: removed",
+            "delete: committed",
+            "delete: all files gone",
         ],
     ),
     ("import", &["import: session made", "import: records in", "store: after a commit"]),
@@ -88,6 +100,7 @@ fn work(what: &str, home: &Home) {
             "many rows" => many_rows(&store, folder, &name),
             "spool" => spool(home, &store, folder, &name),
             "delete" => delete(&store, folder, &name),
+            "move" => move_away(&store, home, &name),
             "import" => {
                 store.import_session(&imported(&name)).unwrap();
                 acknowledge(folder, &name);
@@ -179,6 +192,61 @@ fn delete(store: &Store, folder: &Path, name: &str) {
     store.scrub().unwrap();
 }
 
+/// The home of another profile.
+fn other(home: &Home) -> Home {
+    let folder = home.dir.path().join("there");
+    fs::create_dir_all(&folder).unwrap();
+    Home::at(&folder, u64::from(std::process::id()) + 1)
+}
+
+fn move_of(home: &Home, name: &str) -> MoveRequest {
+    MoveRequest {
+        ids: vec![id(name)],
+        profile: "default".to_owned(),
+        to: "work".to_owned(),
+        request_id: Some(format!("move {name}")),
+        chosen_by: None,
+        sessions_dir: Some(home.dir.path().join("sessions")),
+        sessions_dir_there: home.dir.path().join("there/sessions"),
+        dry_run: false,
+    }
+}
+
+fn move_away(store: &Store, home: &Home, name: &str) {
+    let folder = home.dir.path();
+    let mut writer = create(store, name);
+    for at in 0..5 {
+        say(&mut writer, Role::User, &line(name, at));
+    }
+    writer.release().unwrap();
+    fs::create_dir_all(folder.join("sessions")).unwrap();
+    fs::write(folder.join("sessions").join(format!("{name}.json")), name).unwrap();
+    acknowledge(folder, &format!("doomed {name}"));
+    store.move_sessions(&other(home).store(), &move_of(home, name)).unwrap();
+    acknowledge(folder, &format!("moved {name}"));
+}
+
+/// It is in one of the two places, whole; then the same call leaves it there alone.
+fn was_moved(store: &Store, home: &Home, said: &str) {
+    let (state, name) = said.split_once(' ').unwrap();
+    let other = other(home);
+    let there = other.store();
+    let is_whole = |store: &Store| store.history(&id(name)).is_ok_and(|it| it.rows.len() == 5);
+    assert!(is_whole(store) || is_whole(&there), "{said}");
+    let receipt = store.move_sessions(&there, &move_of(home, name)).unwrap();
+    assert!(state == "doomed" || receipt.replayed, "{said}");
+    assert!(is_whole(&there), "{said}");
+    assert!(matches!(store.history(&id(name)), Err(StoreError::Deleted { .. })), "{said}");
+    let events = store.claim_events(Some(&id(name)), 9).unwrap();
+    assert!(events.len() <= 1, "{said}: told at most once");
+    let phrase = format!("\"{}\"", line(name, 1));
+    assert_eq!(there.search(&SearchRequest::new(phrase)).unwrap().count, 1, "{said}");
+    let file = home.dir.path().join("there/sessions").join(format!("{name}.json"));
+    assert_eq!(fs::read_to_string(file).unwrap(), name, "{said}");
+    assert!(!home.dir.path().join("sessions").join(format!("{name}.json")).exists(), "{said}");
+    assert_sound(&there);
+}
+
 fn begin(what: &str, home: &Home) {
     match what {
         // The place where the file is made is among those visited.
@@ -228,6 +296,7 @@ fn verify(what: &str, home: &Home) {
                 assert_eq!(found.results[0].session_id, name, "{said}");
             }
             "delete" => deleted(&store, folder, &said),
+            "move" => was_moved(&store, home, &said),
             "import" => assert_eq!(store.history(&id(&said)).unwrap().rows.len(), 20, "{said}"),
             _ => {}
         }

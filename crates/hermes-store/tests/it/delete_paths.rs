@@ -1,12 +1,12 @@
 //! Every way to delete, in every situation: rows, files, index, events and receipts.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hermes_core::{DeleteReason, OutboxEvent, Role, SessionDelete, SessionId};
 use hermes_store::{
-    ArchiveRequest, DeleteReceipt, DeleteRequest, ParentKind, SearchRequest, Selection,
-    SessionFiles, SessionFilter, SessionWriter, Store, StoreError,
+    ArchiveRequest, DeleteReceipt, DeleteRequest, MoveRequest, ParentKind, SearchRequest,
+    Selection, SessionFiles, SessionFilter, SessionWriter, Store, StoreError,
 };
 
 use crate::support::*;
@@ -20,6 +20,49 @@ struct Entry {
     select: fn(&Store, &[SessionId]) -> Vec<SessionId>,
     /// Leaves out what is in use instead of refusing.
     sweeps: bool,
+    /// Copies the sessions to another profile first.
+    moves: bool,
+}
+
+impl Entry {
+    const fn named(name: &'static str, reason: DeleteReason) -> Self {
+        Self { name, reason, empty: false, select: named, sweeps: false, moves: false }
+    }
+
+    const fn sweep(
+        name: &'static str,
+        reason: DeleteReason,
+        empty: bool,
+        select: fn(&Store, &[SessionId]) -> Vec<SessionId>,
+    ) -> Self {
+        Self { name, reason, empty, select, sweeps: true, moves: false }
+    }
+
+    /// Does it, from one store and, if it moves, to another.
+    fn run(
+        &self,
+        store: &Store,
+        there: &Store,
+        request: DeleteRequest<'_>,
+    ) -> Result<DeleteReceipt, StoreError> {
+        if !self.moves {
+            return store.delete_session(request);
+        }
+        let folder = request.sessions_dir.map(PathBuf::from);
+        store.move_sessions(
+            there,
+            &MoveRequest {
+                ids: request.ids,
+                profile: request.profile,
+                to: "work".to_owned(),
+                request_id: request.request_id,
+                chosen_by: None,
+                sessions_dir_there: folder.clone().unwrap_or_default().join("../there/sessions"),
+                sessions_dir: folder,
+                dry_run: request.dry_run,
+            },
+        )
+    }
 }
 
 fn named(_: &Store, ids: &[SessionId]) -> Vec<SessionId> {
@@ -30,66 +73,27 @@ fn chosen(store: &Store, selection: &Selection) -> Vec<SessionId> {
     store.select(selection).unwrap().into_iter().map(|info| info.id).collect()
 }
 
-const ENTRIES: [Entry; 7] = [
-    Entry {
-        name: "sessions delete",
-        reason: DeleteReason::Delete,
-        empty: false,
-        select: named,
-        sweeps: false,
-    },
-    Entry {
-        name: "sessions delete by filter",
-        reason: DeleteReason::Delete,
-        empty: false,
-        select: |store, _| {
-            let source = Some("doomed".to_owned());
-            chosen(store, &Selection { source, archived: true, ..Selection::default() })
-        },
-        sweeps: true,
-    },
-    Entry {
-        name: "/exit --delete",
-        reason: DeleteReason::Delete,
-        empty: false,
-        select: named,
-        sweeps: false,
-    },
-    Entry {
-        name: "empty sweep",
-        reason: DeleteReason::EmptySweep,
-        empty: true,
-        select: |store, _| {
-            let empty = Selection { empty: true, archived: true, ..Selection::default() };
-            let own = |id: &SessionId| id.as_str().starts_with("doomed");
-            chosen(store, &empty).into_iter().filter(own).collect()
-        },
-        sweeps: true,
-    },
-    Entry {
-        name: "retention prune",
-        reason: DeleteReason::Prune,
-        empty: false,
-        select: |store, _| {
-            let idle_since = Some(START.plus_millis(-86_400_000));
-            chosen(store, &Selection { idle_since, archived: true, ..Selection::default() })
-        },
-        sweeps: true,
-    },
-    Entry {
-        name: "ghost prune",
-        reason: DeleteReason::GhostPrune,
-        empty: true,
-        select: |store, _| chosen(store, &Selection::ghosts(START.plus_millis(-86_400_000))),
-        sweeps: true,
-    },
-    Entry {
-        name: "profile repair",
-        reason: DeleteReason::ProfileRepair,
-        empty: false,
-        select: named,
-        sweeps: false,
-    },
+const ENTRIES: [Entry; 8] = [
+    Entry::named("sessions delete", DeleteReason::Delete),
+    Entry::named("/sessions delete", DeleteReason::Delete),
+    Entry::named("/exit --delete", DeleteReason::Delete),
+    Entry::sweep("sessions delete by filter", DeleteReason::Delete, false, |store, _| {
+        let source = Some("doomed".to_owned());
+        chosen(store, &Selection { source, archived: true, ..Selection::default() })
+    }),
+    Entry::sweep("empty sweep", DeleteReason::EmptySweep, true, |store, _| {
+        let empty = Selection { empty: true, archived: true, ..Selection::default() };
+        let own = |id: &SessionId| id.as_str().starts_with("doomed");
+        chosen(store, &empty).into_iter().filter(own).collect()
+    }),
+    Entry::sweep("retention prune", DeleteReason::Prune, false, |store, _| {
+        let idle_since = Some(START.plus_millis(-86_400_000));
+        chosen(store, &Selection { idle_since, archived: true, ..Selection::default() })
+    }),
+    Entry::sweep("ghost prune", DeleteReason::GhostPrune, true, |store, _| {
+        chosen(store, &Selection::ghosts(START.plus_millis(-86_400_000)))
+    }),
+    Entry { moves: true, ..Entry::named("profile repair", DeleteReason::ProfileRepair) },
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,10 +155,22 @@ fn events(store: &Store) -> Vec<SessionDelete> {
         .collect()
 }
 
+fn all(store: &Store) -> Vec<String> {
+    store
+        .sessions(&SessionFilter { delegates: true, archived: true, ..SessionFilter::default() })
+        .unwrap()
+        .iter()
+        .map(|info| info.id.to_string())
+        .collect()
+}
+
 fn check(entry: &Entry, situation: Situation) {
     let place = format!("{}, {situation:?}", entry.name);
     let home = Home::new();
     let store = home.store();
+    let other = Home::at(&home.dir.path().join("there"), 11);
+    std::fs::create_dir(other.dir.path()).unwrap();
+    let there = other.store();
     let sessions_dir = home.dir.path().join("sessions");
     std::fs::create_dir(&sessions_dir).unwrap();
     let mut keeper = create(&store, "keeper");
@@ -200,16 +216,18 @@ fn check(entry: &Entry, situation: Situation) {
         request.request_id = Some("the-request".to_owned());
         request.sessions_dir = Some(sessions_dir.display().to_string());
         request.skip_held = entry.sweeps;
+        request.chosen_by = entry.sweeps.then(|| entry.name.to_owned());
         request.dry_run = dry_run;
         request
     };
+    let run = |request: DeleteRequest<'_>| entry.run(&store, &there, request);
     if entry.empty && situation == Situation::WithChildren {
         assert_eq!((entry.select)(&store, &ids), [], "{place}: it has children that say something");
         return;
     }
     if let Some(writer) = running {
         // Whoever runs it may delete it; nobody else.
-        let outcome = store.delete_session(request(false));
+        let outcome = run(request(false));
         if entry.sweeps {
             let receipt = outcome.unwrap();
             assert_eq!((receipt.skipped, receipt.removed), (ids.clone(), vec![]), "{place}");
@@ -217,6 +235,13 @@ fn check(entry: &Entry, situation: Situation) {
             assert!(matches!(outcome, Err(StoreError::Held { .. })), "{place}");
         }
         assert_eq!(events(&store), [], "{place}");
+        if entry.moves {
+            assert_eq!(there.session(&ids[0]).unwrap(), None, "{place}");
+            writer.release().unwrap();
+            run(request(false)).unwrap();
+            assert_eq!(events(&store).len(), 1, "{place}");
+            return;
+        }
         let lease = writer.lease().clone();
         let mut own = DeleteRequest::new(ids.clone(), entry.reason);
         own.held = vec![&lease];
@@ -224,11 +249,12 @@ fn check(entry: &Entry, situation: Situation) {
         assert_eq!(events(&store).len(), 1, "{place}");
         return;
     }
-    let planned = store.delete_session(request(true)).unwrap();
+    let planned = run(request(true)).unwrap();
+    assert_eq!(there.sessions(&SessionFilter::default()).unwrap(), [], "{place}");
     assert!(store.session(&ids[0]).unwrap().is_some(), "{place}: a dry run changes nothing");
     assert_eq!(events(&store), [], "{place}");
 
-    let receipt = store.delete_session(request(false)).unwrap();
+    let receipt = run(request(false)).unwrap();
     let removed = |receipt: &DeleteReceipt| -> BTreeSet<String> {
         receipt.removed.iter().map(|removed| removed.id.to_string()).collect()
     };
@@ -251,22 +277,38 @@ fn check(entry: &Entry, situation: Situation) {
     }
     assert_eq!(store.search(&SearchRequest::new("zebrafish")).unwrap().count, 0, "{place}");
     if situation == Situation::Retried {
+        // Who names them names the same; who chooses them finds others by now.
+        let late = entry.sweeps.then(|| make(&store, "late", entry.empty, None));
+        drop(late);
         let mut again = request(false);
-        again.ids.clone_from(&ids);
-        let replayed = store.delete_session(again).unwrap();
-        assert!(replayed.replayed && replayed.deleted_at == receipt.deleted_at, "{place}");
+        if !entry.sweeps {
+            again.ids.clone_from(&ids);
+        }
+        let replayed = run(again).unwrap();
+        assert!(replayed.replayed, "{place}");
+        let scrubbed_at = replayed.scrubbed_at;
+        assert_eq!(replayed, DeleteReceipt { replayed: true, scrubbed_at, ..receipt.clone() });
         assert_eq!(events(&store), [], "{place}");
+        if entry.sweeps {
+            store.delete_session(DeleteRequest::new(vec![id("late")], entry.reason)).unwrap();
+        }
+    }
+    let copies: BTreeSet<String> = all(&there).into_iter().collect();
+    if entry.moves {
+        assert_eq!(copies, expected, "{place}");
+        assert_eq!(there.check().unwrap(), [], "{place}");
+        assert_eq!(there.pending_events().unwrap(), 0, "{place}: nothing was deleted there");
+        let files = std::fs::read_dir(other.dir.path().join("sessions")).unwrap().count();
+        assert_eq!(files, names.len(), "{place}");
+        let archived = there.session(&ids[0]).unwrap().unwrap().archived;
+        assert_eq!(archived, situation == Situation::Archived, "{place}");
+    } else {
+        assert_eq!(copies, BTreeSet::new(), "{place}");
     }
     store.scrub().unwrap();
     assert!(store.receipt("the-request").unwrap().unwrap().scrubbed_at.is_some(), "{place}");
     assert_sound(&store);
-    let left: Vec<String> = store
-        .sessions(&SessionFilter { delegates: true, archived: true, ..SessionFilter::default() })
-        .unwrap()
-        .iter()
-        .map(|info| info.id.to_string())
-        .collect();
-    assert_eq!(left, ["keeper"], "{place}");
+    assert_eq!(all(&store), ["keeper"], "{place}");
     assert_eq!(bytes_found(home.dir.path(), "zebrafish"), [""; 0], "{place}");
 }
 

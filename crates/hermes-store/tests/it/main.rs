@@ -23,6 +23,7 @@ mod lease;
 mod ledger;
 mod migrate;
 mod model;
+mod moving;
 mod outbox;
 mod readers;
 mod search;
