@@ -38,7 +38,7 @@ impl Approver for AtTerminal {
             let given_up = Arc::new(AtomicBool::new(false));
             let seen = given_up.clone();
             let thread = std::thread::spawn(move || {
-                let answer = keyboard::read_answer(&question, &seen);
+                let answer = answer(&question, &|| seen.load(Ordering::Relaxed));
                 // Nobody waits for the answer once the turn was stopped.
                 drop(send.send(answer));
             });
@@ -90,6 +90,14 @@ fn decide(answer: &str) -> Decision {
     }
 }
 
+/// Asks, and reads what is typed after the question, until it is given up.
+///
+/// # Errors
+/// If it is given up, or the terminal cannot be read.
+pub fn answer(question: &str, given_up: &dyn Fn() -> bool) -> io::Result<String> {
+    keyboard::read_answer(question, given_up)
+}
+
 fn ask(question: &str) {
     let mut stderr = io::stderr();
     // Without a stderr there is no answer either.
@@ -99,7 +107,6 @@ fn ask(question: &str) {
 #[cfg(unix)]
 mod keyboard {
     use std::io;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::termios::{QueueSelector, tcflush};
@@ -111,13 +118,13 @@ mod keyboard {
     const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
     /// Reads one line, straight from the terminal: a buffer would keep what comes behind it.
-    pub fn read_answer(question: &str, given_up: &AtomicBool) -> io::Result<String> {
+    pub fn read_answer(question: &str, given_up: &dyn Fn() -> bool) -> io::Result<String> {
         let stdin = io::stdin();
         // What was typed before the question is no answer to it.
         tcflush(&stdin, QueueSelector::IFlush)?;
         super::ask(question);
         loop {
-            if given_up.load(Ordering::Relaxed) {
+            if given_up() {
                 return Err(io::Error::from(io::ErrorKind::Interrupted));
             }
             let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
@@ -136,13 +143,12 @@ mod keyboard {
 #[cfg(not(unix))]
 mod keyboard {
     use std::io::{self, BufRead as _};
-    use std::sync::atomic::AtomicBool;
 
     /// Whether a reader ends when it is given up.
     pub const STOPS: bool = false;
 
     /// Reads one line.
-    pub fn read_answer(question: &str, _given_up: &AtomicBool) -> io::Result<String> {
+    pub fn read_answer(question: &str, _given_up: &dyn Fn() -> bool) -> io::Result<String> {
         super::ask(question);
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;

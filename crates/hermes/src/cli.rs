@@ -260,6 +260,8 @@ pub enum Sessions {
     Prune(Box<stored::Prune>),
     /// Delete sessions that never held a message.
     Sweep(stored::Sweep),
+    /// Move sessions into the profile that they belong to, with every request they sent.
+    Move(stored::Move),
     /// Check the store and everything it promises.
     Check {
         /// Print a JSON array.

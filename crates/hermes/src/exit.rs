@@ -108,7 +108,10 @@ impl Exit {
 fn of_store(error: &StoreError) -> Exit {
     match error {
         StoreError::Held { .. } => Exit::Held,
-        StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => Exit::NotFound,
+        StoreError::NotFound { .. }
+        | StoreError::Ambiguous { .. }
+        | StoreError::Deleted { .. }
+        | StoreError::Moved { .. } => Exit::NotFound,
         StoreError::PythonStore { .. } | StoreError::NotOurs { .. } | StoreError::TooNew { .. } => {
             Exit::Config
         }

@@ -166,7 +166,7 @@ pub fn deliver(app: &App, store: &Store) -> anyhow::Result<()> {
 }
 
 /// Plugins hear of it at the next start: it stays in the store.
-fn tell_undelivered(error: &AgentError) {
+pub fn tell_undelivered(error: &AgentError) {
     out::note(format!(
         "warning: plugins could not be told what happened: {error}\nhint: they hear of it at the \
          next start"

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
 
 /// A search in past conversations.
 #[derive(Debug, Args)]
@@ -56,7 +57,7 @@ pub enum Order {
 }
 
 /// Sessions by what they are.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args, Serialize)]
 pub struct Choice {
     /// Last used more than this ago: 30d, 12h, 2w; a bare number means days.
     #[arg(long, value_name = "AGE")]
@@ -155,6 +156,31 @@ pub struct Sweep {
     /// How.
     #[command(flatten)]
     pub how: How,
+}
+
+/// Sessions that lie in the wrong profile.
+#[derive(Debug, Args)]
+pub struct Move {
+    /// Ids, unique prefixes, titles or numbers of the list.
+    pub sessions: Vec<String>,
+    /// Every session that says it belongs to another profile, instead of names.
+    #[arg(long, conflicts_with = "sessions")]
+    pub misplaced: bool,
+    /// The profile that they go to; with --misplaced, only those that belong there.
+    #[arg(long, value_name = "PROFILE", required_unless_present = "misplaced")]
+    pub to: Option<String>,
+    /// Show what would be moved and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+    /// An id of this request: repeating it gives the same receipt and does nothing.
+    #[arg(long, value_name = "ID")]
+    pub request_id: Option<String>,
+    /// Print the receipt as JSON; with --misplaced, an array of one for each profile.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Sessions to archive.

@@ -11,6 +11,7 @@ pub mod hooks;
 mod import;
 mod internal;
 mod lab;
+mod moving;
 mod nightly;
 pub mod plugins;
 mod profile;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::cli::{Format, Sessions};
-use crate::commands::{compactions, search, upkeep};
+use crate::commands::{compactions, moving, search, upkeep};
 use crate::exit::{Exit, Failure};
 use crate::out::{self, Paint, ellipsis};
 
@@ -37,6 +37,7 @@ pub fn run(app: &App, command: Sessions) -> anyhow::Result<Exit> {
         Sessions::Unpin { sessions } => upkeep::pin(app, &sessions, false),
         Sessions::Prune(flags) => upkeep::prune(app, &flags),
         Sessions::Sweep(flags) => upkeep::sweep(app, &flags),
+        Sessions::Move(flags) => moving::run(app, &flags),
         Sessions::Check { json } => upkeep::check(app, json),
         Sessions::Repair { json } => upkeep::repair(app, json),
         Sessions::Backup { file } => upkeep::backup(app, file.as_deref()),

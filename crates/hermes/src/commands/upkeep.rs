@@ -2,7 +2,7 @@
 //! backups. All that is deleted goes through the store's one delete function.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hermes_core::{DeleteReason, Seq, SessionId};
 use hermes_store::{
@@ -22,6 +22,14 @@ const RETENTION: &str = "90d";
 /// A ghost is left alone for so long.
 const GHOST_MILLIS: i64 = 24 * 3600 * 1000;
 
+/// What is to be deleted.
+struct Wanted {
+    ids: Vec<SessionId>,
+    reason: DeleteReason,
+    /// What chose them, where they were not named; those in use are left then.
+    chosen_by: Option<String>,
+}
+
 /// Deletes sessions by name or by what they are.
 ///
 /// # Errors
@@ -31,12 +39,19 @@ pub fn delete(app: &App, flags: &Delete) -> anyhow::Result<Exit> {
     let selection = selection(app, &flags.choice)?;
     match (flags.sessions.is_empty(), selection.is_narrow()) {
         (false, false) => {
-            let ids = replayable(app, &store, &flags.sessions, &flags.how)?;
-            remove(app, &store, &ids, DeleteReason::Delete, &flags.how, false)
+            let ids = replayable(app, &store, &flags.sessions, flags.how.request_id.is_some())?;
+            let wanted = Wanted { ids, reason: DeleteReason::Delete, chosen_by: None };
+            remove(app, &store, &wanted, &flags.how)
         }
         (true, true) => {
             let ids = ids_of(&store.select(&selection)?);
-            remove(app, &store, &ids, DeleteReason::Delete, &flags.how, true)
+            let chosen_by = Some(serde_json::to_string(&flags.choice)?);
+            remove(
+                app,
+                &store,
+                &Wanted { ids, reason: DeleteReason::Delete, chosen_by },
+                &flags.how,
+            )
         }
         _ => Err(Failure::new(
             Exit::Usage,
@@ -57,7 +72,8 @@ pub fn prune(app: &App, flags: &Prune) -> anyhow::Result<Exit> {
         choice.older_than = Some(RETENTION.to_owned());
     }
     let ids = ids_of(&store.select(&selection(app, &choice)?)?);
-    remove(app, &store, &ids, DeleteReason::Prune, &flags.how, true)
+    let chosen_by = Some(serde_json::to_string(&choice)?);
+    remove(app, &store, &Wanted { ids, reason: DeleteReason::Prune, chosen_by }, &flags.how)
 }
 
 /// Deletes sessions that never held a message.
@@ -74,86 +90,107 @@ pub fn sweep(app: &App, flags: &Sweep) -> anyhow::Result<Exit> {
         (ended, DeleteReason::EmptySweep)
     };
     let ids = ids_of(&store.select(&selection)?);
-    remove(app, &store, &ids, reason, &flags.how, true)
+    let chosen_by = Some(reason.as_str().to_owned());
+    remove(app, &store, &Wanted { ids, reason, chosen_by }, &flags.how)
 }
 
-fn ids_of(sessions: &[SessionInfo]) -> Vec<SessionId> {
+/// The ids of these sessions.
+pub fn ids_of(sessions: &[SessionInfo]) -> Vec<SessionId> {
     sessions.iter().map(|info| info.id.clone()).collect()
 }
 
-/// The ids that names stand for. With a request id, a name that is gone may be a repetition.
-fn replayable(
+/// The ids that names stand for. In a request with an id of its own, a name that is gone may be a
+/// repetition.
+///
+/// # Errors
+/// If one is unknown.
+pub fn replayable(
     app: &App,
     store: &Store,
     names: &[String],
-    how: &How,
+    may_be_gone: bool,
 ) -> anyhow::Result<Vec<SessionId>> {
     names
         .iter()
         .map(|name| match app.session(store, name) {
             Ok(info) => Ok(info.id),
-            Err(_) if how.request_id.is_some() => Ok(SessionId::new(name.as_str())),
+            Err(_) if may_be_gone => Ok(SessionId::new(name.as_str())),
             Err(error) => Err(error),
         })
         .collect()
 }
 
 /// Deletes, and tells plugins of it.
-fn remove(
-    app: &App,
-    store: &Store,
-    ids: &[SessionId],
-    reason: DeleteReason,
-    how: &How,
-    skip_held: bool,
-) -> anyhow::Result<Exit> {
-    let exit = erase(app, store, ids, reason, how, skip_held)?;
+fn remove(app: &App, store: &Store, wanted: &Wanted, how: &How) -> anyhow::Result<Exit> {
+    let exit = erase(app, store, wanted, how)?;
     plugged::deliver(app, store)?;
     Ok(exit)
 }
 
-fn erase(
-    app: &App,
-    store: &Store,
-    ids: &[SessionId],
-    reason: DeleteReason,
-    how: &How,
-    skip_held: bool,
-) -> anyhow::Result<Exit> {
-    if ids.is_empty() {
-        out::note("no session is to be deleted");
-        return Ok(Exit::Ok);
-    }
-    let sessions_dir = app.home.root().join("sessions");
-    let request = |dry_run: bool| DeleteRequest {
+/// The folder of session files, where there is one.
+pub fn sessions_dir(app: &App) -> Option<PathBuf> {
+    Some(app.home.root().join("sessions")).filter(|folder| folder.is_dir())
+}
+
+fn request(app: &App, wanted: &Wanted, how: &How, dry_run: bool) -> DeleteRequest<'static> {
+    DeleteRequest {
         profile: app.home.profile().to_owned(),
         request_id: how.request_id.clone(),
-        sessions_dir: sessions_dir.is_dir().then(|| sessions_dir.display().to_string()),
+        sessions_dir: sessions_dir(app).map(|folder| folder.display().to_string()),
         with_derived: how.with_derived,
-        skip_held,
+        skip_held: wanted.chosen_by.is_some(),
+        chosen_by: wanted.chosen_by.clone(),
         dry_run,
-        ..DeleteRequest::new(ids.to_vec(), reason)
-    };
-    if how.dry_run {
-        let plan = store.delete_session(request(true))?;
-        return shown(&plan, "would be deleted:", how.json);
+        ..DeleteRequest::new(wanted.ids.clone(), wanted.reason)
     }
-    if !how.yes {
-        let plan = store.delete_session(request(true))?;
-        if !plan.replayed && !confirm(store, &plan)? {
+}
+
+fn erase(app: &App, store: &Store, wanted: &Wanted, how: &How) -> anyhow::Result<Exit> {
+    if how.dry_run || !how.yes {
+        let plan = store.delete_session(request(app, wanted, how, true))?;
+        if how.dry_run {
+            return shown(&plan, "would be deleted:", how.json);
+        }
+        let asks = !plan.replayed && !plan.removed.is_empty();
+        if asks && !confirm(store, &plan)? {
             out::note("nothing was deleted");
             return Ok(Exit::Ok);
         }
     }
-    let mut receipt = store.delete_session(request(false))?;
+    let receipt = store.delete_session(request(app, wanted, how, false))?;
+    finish(app, store, receipt, how.json)
+}
+
+/// What follows a deletion: capsules, bytes, the receipt.
+///
+/// # Errors
+/// If the receipt cannot be read or printed.
+pub fn finish(
+    app: &App,
+    store: &Store,
+    mut receipt: DeleteReceipt,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    scrubbed(app, store, &mut receipt)?;
+    shown(&receipt, "deleted", json)
+}
+
+/// Has what was deleted leave the folder of capsules and the store's file, and notes when.
+///
+/// # Errors
+/// If the receipt cannot be read.
+pub fn scrubbed(app: &App, store: &Store, receipt: &mut DeleteReceipt) -> anyhow::Result<()> {
     // A capsule goes with the session that it is about.
     handoff::reconcile(&handoff::handoffs(app, store));
+    if receipt.removed.is_empty() {
+        return Ok(());
+    }
     if let Err(error) = store.scrub() {
         out::note(format!("note: the bytes leave the file when this process ends ({error})"));
     } else if let Some(scrubbed) = store.receipt(&receipt.request_id)? {
         receipt.scrubbed_at = scrubbed.scrubbed_at;
     }
-    shown(&receipt, "deleted", how.json)
+    Ok(())
 }
 
 /// Deletes the session of a conversation that is left. Its plugins run still and are told of it at
@@ -162,13 +199,39 @@ fn erase(
 /// # Errors
 /// If another process holds it, or the store cannot be written.
 pub fn delete_at_exit(app: &App, store: &Store, ids: &[SessionId]) -> anyhow::Result<Exit> {
-    let how = How { yes: true, ..How::default() };
-    erase(app, store, ids, DeleteReason::Delete, &how, false)
+    delete_here(app, store, ids, &How::default())
+}
+
+/// Deletes sessions in a conversation, whose plugins are told of it by the caller.
+///
+/// # Errors
+/// If another process holds one, or the store cannot be written.
+pub fn delete_here(app: &App, store: &Store, ids: &[SessionId], how: &How) -> anyhow::Result<Exit> {
+    let wanted = Wanted { ids: ids.to_vec(), reason: DeleteReason::Delete, chosen_by: None };
+    erase(app, store, &wanted, &How { yes: true, ..how.clone() })
+}
+
+/// What a deletion of named sessions would remove.
+///
+/// # Errors
+/// If one is unknown or in use.
+pub fn plan(
+    app: &App,
+    store: &Store,
+    ids: &[SessionId],
+    how: &How,
+) -> anyhow::Result<DeleteReceipt> {
+    let wanted = Wanted { ids: ids.to_vec(), reason: DeleteReason::Delete, chosen_by: None };
+    Ok(store.delete_session(request(app, &wanted, how, true))?)
 }
 
 fn shown(receipt: &DeleteReceipt, word: &str, json: bool) -> anyhow::Result<Exit> {
     if json {
         out::json(receipt)?;
+        return Ok(Exit::Ok);
+    }
+    if receipt.removed.is_empty() && receipt.skipped.is_empty() {
+        out::note("no session is to be deleted");
         return Ok(Exit::Ok);
     }
     for removed in &receipt.removed {
@@ -186,20 +249,64 @@ fn shown(receipt: &DeleteReceipt, word: &str, json: bool) -> anyhow::Result<Exit
     for remaining in &receipt.remaining {
         out::line(format!("still there: {} {}", remaining.kind, remaining.id))?;
     }
-    if !receipt.remaining.is_empty() {
-        out::note("hint: --with-derived removes branches, received capsules and backup copies too");
-    }
+    hint_derived(receipt);
     Ok(Exit::Ok)
+}
+
+fn hint_derived(receipt: &DeleteReceipt) {
+    let is_derived = |kind: &str| matches!(kind, "branch" | "capsule" | "backup");
+    if receipt.remaining.iter().any(|remaining| is_derived(&remaining.kind)) {
+        out::note(
+            "hint: with --with-derived branches, received capsules and backup copies go as well",
+        );
+    }
+}
+
+/// Shows what would go and what would stay.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn show_plan(store: &Store, plan: &DeleteReceipt) -> anyhow::Result<()> {
+    for removed in &plan.removed {
+        let info = store.session(&removed.id)?;
+        let parent = info.as_ref().and_then(|info| info.parent.as_ref());
+        let with = match parent {
+            Some((parent, ParentKind::Delegate)) => format!(", handed on by {parent}"),
+            Some((parent, ParentKind::Compaction)) => format!(", goes on from {parent}"),
+            _ => String::new(),
+        };
+        let title = info.as_ref().and_then(|info| info.title.as_deref()).unwrap_or("untitled");
+        out::note(format!("{} ({title}, {} messages{with})", removed.id, removed.rows));
+    }
+    if let [_, _, ..] = plan.removed.as_slice() {
+        let rows: u64 = plan.removed.iter().map(|removed| removed.rows).sum();
+        out::note(format!(
+            "{} sessions with {rows} messages, compaction chains and delegated work included",
+            plan.removed.len()
+        ));
+    }
+    for path in &plan.files {
+        out::note(format!("file: {path}"));
+    }
+    for id in &plan.skipped {
+        out::note(format!("stays, because it is in use: {id}"));
+    }
+    for remaining in &plan.remaining {
+        out::note(format!("stays: {} {}", remaining.kind, remaining.id));
+    }
+    hint_derived(plan);
+    Ok(())
 }
 
 /// Asks at the terminal; without one the flag is needed.
 fn confirm(store: &Store, plan: &DeleteReceipt) -> anyhow::Result<bool> {
-    for removed in &plan.removed {
-        let info = store.session(&removed.id)?;
-        let title = info.and_then(|info| info.title).unwrap_or_else(|| "untitled".to_owned());
-        out::note(format!("{} ({title}, {} messages)", removed.id, removed.rows));
-    }
+    show_plan(store, plan)?;
     ask("Delete for good?", "deleting")
+}
+
+/// Whether an answer is a yes.
+pub fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 /// Asks for a yes at the terminal.
@@ -217,7 +324,7 @@ pub fn ask(question: &str, doing: &str) -> anyhow::Result<bool> {
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    Ok(is_yes(&answer))
 }
 
 /// What the filters say; a bare number is days.
@@ -241,6 +348,7 @@ fn selection(app: &App, choice: &Choice) -> anyhow::Result<Selection> {
         model: choice.with_model.clone(),
         provider: None,
         branch: choice.branch.clone(),
+        owner: None,
         min_messages: choice.min_messages,
         max_messages: choice.max_messages,
         archived: choice.include_archived,
@@ -268,10 +376,9 @@ pub fn archive(app: &App, flags: &Archive, archived: bool) -> anyhow::Result<Exi
             return Err(Failure::new(Exit::Usage, text).into());
         }
     };
-    let sessions_dir = app.home.root().join("sessions");
     let changed = store.archive(ArchiveRequest {
         profile: app.home.profile().to_owned(),
-        sessions_dir: sessions_dir.is_dir().then(|| sessions_dir.display().to_string()),
+        sessions_dir: sessions_dir(app).map(|folder| folder.display().to_string()),
         dry_run: flags.dry_run,
         ..ArchiveRequest::new(ids, archived)
     })?;

@@ -6,7 +6,7 @@ use hermes_context::skills::{SlashCommand, slash_commands};
 use hermes_core::{AttemptOutcome, Usage};
 use hermes_store::{RequestFilter, SessionFilter, SessionInfo, Store, TitleSource};
 
-use super::Repl;
+use super::{Repl, browse};
 use crate::commands::{compactions, context, skills as skill_files, trace};
 use crate::out::{self, Paint, ellipsis};
 
@@ -35,6 +35,8 @@ pub enum Words {
     Fixed(&'static [(&'static str, &'static str)]),
     /// Stored sessions of this workspace.
     Sessions,
+    /// These words, and stored sessions behind the last of them.
+    OrSessions(&'static [(&'static str, &'static str)]),
 }
 
 /// What happens after a command.
@@ -83,10 +85,13 @@ pub const TABLE: &[Command] = &[
     Command {
         name: "sessions",
         aliases: &[],
-        arguments: "",
-        help: "list the latest sessions of this workspace, with numbers for /resume",
-        words: Words::None,
-        run: sessions,
+        arguments: "[more | delete SESSION ..]",
+        help: "list the sessions of this workspace, with numbers for /resume; delete some of them",
+        words: Words::OrSessions(&[
+            ("more", "the next ones of the list"),
+            ("delete", "delete sessions for good, after a look at what goes with them"),
+        ]),
+        run: browse::sessions,
     },
     Command {
         name: "title",
@@ -335,16 +340,11 @@ fn new(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
 
 fn resume(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     if argument.is_empty() {
-        sessions(repl, "")?;
+        browse::sessions(repl, "")?;
         out::note("hint: /resume NUMBER takes one up");
         return Ok(Next::Stay);
     }
-    let listed = argument
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| repl.listed.get(number.checked_sub(1)?))
-        .cloned();
-    let info = match listed {
+    let info = match repl.listed_as(argument) {
         Some(id) => repl.app.session(&repl.services.store, id.as_str())?,
         None => repl.app.session(&repl.services.store, argument)?,
     };
@@ -353,32 +353,6 @@ fn resume(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
         return Ok(Next::Stay);
     }
     repl.take_up(&info)?;
-    Ok(Next::Stay)
-}
-
-fn sessions(repl: &mut Repl<'_>, _: &str) -> anyhow::Result<Next> {
-    let infos = repl.stored_here(10)?;
-    repl.listed = infos.iter().map(|info| info.id.clone()).collect();
-    let store = &repl.services.store;
-    let rows = infos
-        .iter()
-        .enumerate()
-        .map(|(index, info)| {
-            let here = if info.id == *repl.conversation.id() { "*" } else { "" };
-            vec![
-                format!("{}{here}", index + 1),
-                info.id.to_string(),
-                info.last_activity_at.to_string(),
-                info.message_count.to_string(),
-                name_of(store, info),
-            ]
-        })
-        .collect();
-    out::table(
-        &["", "session", "last activity (UTC)", "messages", "title or first words"],
-        rows,
-        "no session of this workspace is stored yet",
-    )?;
     Ok(Next::Stay)
 }
 

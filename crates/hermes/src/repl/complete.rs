@@ -54,15 +54,18 @@ impl Completer for SlashCompleter {
         let suggestions: Vec<Suggestion> = match before.split_once(' ') {
             None => names(before, &(self.offers)()),
             Some((name, argument)) => match commands::find(&name[1..]) {
-                Ok(command) => words(command.words, argument, &self.sessions)
-                    .into_iter()
-                    .map(|(value, description)| Suggestion {
-                        value,
-                        description: Some(description),
-                        span: Span::new(pos - argument.len(), pos),
-                        ..Suggestion::default()
-                    })
-                    .collect(),
+                Ok(command) => {
+                    let (typed, offered) = words(command.words, argument, &self.sessions);
+                    offered
+                        .into_iter()
+                        .map(|(value, description)| Suggestion {
+                            value,
+                            description: Some(description),
+                            span: Span::new(pos - typed.len(), pos),
+                            ..Suggestion::default()
+                        })
+                        .collect()
+                }
                 Err(_) => Vec::new(),
             },
         };
@@ -99,15 +102,30 @@ fn names(typed: &str, offers: &[Offered]) -> Vec<Suggestion> {
     own.chain(theirs).collect()
 }
 
-fn words(words: Words, typed: &str, sessions: &SessionLookup) -> Vec<(String, String)> {
-    let offered = match words {
-        Words::None => Vec::new(),
-        Words::Fixed(words) => {
-            words.iter().map(|(word, help)| ((*word).to_owned(), (*help).to_owned())).collect()
-        }
-        Words::Sessions => sessions(),
+/// What is being typed behind a command, and what it can become.
+fn words<'a>(
+    words: Words,
+    argument: &'a str,
+    sessions: &SessionLookup,
+) -> (&'a str, Vec<(String, String)>) {
+    let fixed = |words: &[(&str, &str)]| {
+        words.iter().map(|(word, help)| ((*word).to_owned(), (*help).to_owned())).collect()
     };
-    offered.into_iter().filter(|(word, _)| word.starts_with(typed)).collect()
+    let (typed, mut offered): (&str, Vec<(String, String)>) = match words {
+        Words::None => (argument, Vec::new()),
+        Words::Fixed(words) => (argument, fixed(words)),
+        Words::Sessions => (argument, sessions()),
+        Words::OrSessions(words) => match argument.rsplit_once(' ') {
+            None => (argument, fixed(words)),
+            Some((before, typed)) => {
+                let word = before.split(' ').next();
+                let goes_on = words.last().map(|(last, _)| *last) == word;
+                (typed, if goes_on { sessions() } else { Vec::new() })
+            }
+        },
+    };
+    offered.retain(|(word, _)| word.starts_with(typed));
+    (typed, offered)
 }
 
 /// Hints the rest of a command and its arguments, else the rest of an earlier line.
@@ -274,6 +292,10 @@ mod tests {
         assert_eq!(offered("/qu"), ["/quit"]);
         assert_eq!(offered("/context a"), ["all"]);
         assert_eq!(offered("/resume 20260102"), ["20260102_000000_bbbbbb"]);
+        assert_eq!(offered("/sessions "), ["more", "delete"]);
+        assert_eq!(offered("/sessions de"), ["delete"]);
+        assert_eq!(offered("/sessions delete 1 20260101"), ["20260101_000000_aaaaaa"]);
+        assert_eq!(offered("/sessions more 2"), Vec::<String>::new());
         assert_eq!(offered("/").len(), commands::TABLE.len() + 1);
         assert_eq!(offered("/agent_s"), ["/agent-status"]);
         assert_eq!(offered("what is /he"), Vec::<String>::new());

@@ -5,6 +5,7 @@
 //! something was said.
 
 mod banner;
+mod browse;
 pub mod commands;
 mod complete;
 mod compress;

@@ -104,6 +104,14 @@ impl Repl<'_> {
         self.runtime.block_on(plugged::leave(&self.services, &self.conversation, reason));
     }
 
+    /// Tells plugins what happened to stored sessions.
+    pub(super) fn tell_events(&mut self) {
+        self.start_plugins();
+        if let Err(error) = self.runtime.block_on(self.services.deliver_events(None)) {
+            plugged::tell_undelivered(&error);
+        }
+    }
+
     /// Tells plugins that this session took the place of another one.
     pub(super) fn tell_reset(&self, old: &SessionId, reason: &str) {
         let telling = self.conversation.takes_place_of(&self.services, old, reason);

@@ -5,6 +5,7 @@ mod at_once;
 mod cases;
 mod config;
 mod context;
+mod deleting;
 mod doctor;
 mod handoff;
 mod honesty;
