@@ -12,7 +12,7 @@ use hermes_store::{CapsuleState, NewCapsule, SessionInfo, StoreError};
 use crate::capsule::{
     CONFIDENTIAL, Capsule, Coverage, Facts, Limits, ORDINARY, VERSION, fixed_body,
 };
-use crate::handoffs::{Handoffs, WAITS_MILLIS};
+use crate::handoffs::{Handoffs, Previous, WAITS_MILLIS};
 use crate::prepass::{self, Prepass};
 use crate::prompt::{self, PromptInput};
 use crate::result::{BuildResult, Status};
@@ -81,9 +81,7 @@ struct Opened {
     source: Source,
     lane: Option<Lane>,
     stem: Option<String>,
-    previous: Option<Body>,
-    /// Whether that one is about this session too: then it holds nothing that its rows do not.
-    previous_is_own: bool,
+    previous: Option<Previous>,
     limits: Limits,
     secrets: Secrets,
     seen: Seen,
@@ -116,7 +114,7 @@ async fn run<W: Writer>(
         None => prepass::run(build.prepass, &opened.source.turns).await,
     };
     let read = dialogue(&opened.source.turns, opened.limits.read, &marked, references);
-    let previous = opened.previous.as_ref().map(|body| without_references(body).render());
+    let previous = opened.previous.as_ref().map(|it| without_references(&it.body).render());
     let input = PromptInput {
         dialogue: &read.text,
         previous: previous.as_deref(),
@@ -169,15 +167,13 @@ fn open(handoffs: &Handoffs, build: &Build<'_>) -> Result<Opened, Box<BuildResul
     let lane = build.lane.or(source.lane.as_ref()).cloned();
     let stem = lane.as_ref().map(|lane| lane::stem(lane, confidential));
     let previous = lane.as_ref().and_then(|lane| handoffs.previous(lane, confidential));
-    let previous_is_own = previous.as_ref().is_some_and(|(_, about)| about == build.session);
-    let previous = previous.map(|(body, _)| body);
     let limits = if confidential { CONFIDENTIAL } else { ORDINARY };
     let secrets = match build.confidential {
         Some(confidential) => secrets(&source, &info, confidential),
         None => Secrets::default(),
     };
     let seen = seen(&info);
-    let opened = Opened { source, lane, stem, previous, previous_is_own, limits, secrets, seen };
+    let opened = Opened { source, lane, stem, previous, limits, secrets, seen };
     let fail = |status, reason: &str| ended(build, Some(&opened), status, Some(reason));
     if let Some(why) = not_handed_over(&info) {
         return Err(fail(Status::Refused, why));
@@ -203,6 +199,7 @@ fn not_handed_over(info: &SessionInfo) -> Option<&'static str> {
 
 fn ordinary(build: &Build<'_>, opened: &Opened, answer: Result<Written, WriterError>) -> Made {
     let previous = opened.previous.as_ref();
+    let before = previous.map(|previous| &previous.body);
     let checked = answer.and_then(|written| {
         validate::read_answer(&written.text, previous)
             .map(|body| (body, written.model))
@@ -210,13 +207,14 @@ fn ordinary(build: &Build<'_>, opened: &Opened, answer: Result<Written, WriterEr
     });
     match checked {
         Ok((body, writer)) => {
-            let (body, verdict) = validate::hold_against(&body, &opened.source, previous);
+            let (body, verdict) = validate::hold_against(&body, &opened.source, before);
             Made { body, verdict, writer, fault: None }
         }
         Err(error) => Made {
+            // One about this session too holds nothing that its rows do not.
             body: deterministic::body(
                 &opened.source,
-                previous.filter(|_| !opened.previous_is_own),
+                previous.filter(|it| it.about != *build.session).map(|it| &it.body),
                 opened.limits,
             ),
             verdict: Verdict::default(),
@@ -344,6 +342,7 @@ fn keep(
         .map_err(|error| HandoffError::io(handoffs.folder())(std::io::Error::other(error)))?;
     let text = capsule.render();
     let staged = handoffs.stage(&facts.id, &text)?;
+    let before = handoffs.before(facts.lane.as_ref())?;
     let superseded = handoffs.store.create_capsule(NewCapsule {
         id: facts.id.clone(),
         lane: facts.lane.clone(),
@@ -361,12 +360,15 @@ fn keep(
         return Err(HandoffError::NotFound { reference: facts.id.clone() });
     };
     let published = handoffs.lock().and_then(|lock| handoffs.publish(&record, Some(staged), &lock));
-    let published = published.and_then(|()| handoffs.remove_elsewhere(&superseded, &record));
     if let Err(error) = published {
         // Without files nobody could see or change it: as if it had not been built.
-        let why = "its files could not be written";
-        handoffs.store.settle_capsule(&record.id, CapsuleState::Discarded, why)?;
+        if let Err(error) = handoffs.withdraw(&record, before.as_ref()) {
+            tracing::warn!(capsule = %record.id, %error, "the note of the capsule before is not back");
+        }
         return Err(error);
+    }
+    if let Err(error) = handoffs.remove_elsewhere(&superseded, &record) {
+        tracing::warn!(capsule = %record.id, %error, "files of the capsule before it stay");
     }
     let stem = facts.lane.as_ref().map(|lane| lane::stem(lane, facts.confidential));
     Ok(BuildResult {
@@ -401,6 +403,13 @@ fn add_since(body: &mut Body, now: &Source, last: hermes_core::Seq) -> usize {
         if left < 40 {
             break;
         }
+    }
+    if let (left_out @ 1.., Some(first)) = (said.len() - lines.len(), said.first()) {
+        let line = format!(
+            "- {left_out} messages said after this was written are left out [r{}]",
+            first.row
+        );
+        body.add_line(Section::Next, &line);
     }
     for line in lines.iter().rev() {
         body.add_line(Section::Next, line);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::references;
 use crate::result::Status;
-use crate::section::{self, Body, RECOVERY, Section, words};
+use crate::section::{self, Body, RECOVERY, STATUS, Section, words};
 use crate::trim::{Trimmed, trim};
 use crate::validate::Verdict;
 
@@ -186,9 +186,6 @@ impl Capsule {
     }
 }
 
-/// The beginning of the status line.
-const STATUS: &str = "capsule-status: ";
-
 /// The status in a capsule's file; None if the line was taken out of it.
 pub fn status_line(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix(STATUS))
@@ -196,7 +193,7 @@ pub fn status_line(text: &str) -> Option<&str> {
 
 /// A text on one line, for the file's head.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    section::legible(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The block that no model writes: where the session is and how to search it.

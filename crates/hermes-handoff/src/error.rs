@@ -26,6 +26,14 @@ pub enum HandoffError {
         /// What was asked for.
         reference: String,
     },
+    /// Several capsules answer to the reference.
+    #[error("{fitting} capsules begin with \"{reference}\"; hint: give more of the id")]
+    Ambiguous {
+        /// What was asked for.
+        reference: String,
+        /// How many.
+        fitting: usize,
+    },
     /// The capsule is not in a state in which that can be done.
     #[error("capsule {id} is {state}; hint: {hint}")]
     State {

@@ -19,9 +19,10 @@ use hermes_home::fsio::{self, Privacy};
 use hermes_store::{CapsuleRecord, CapsuleState, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::capsule::Facts;
+use crate::capsule::{CONFIDENTIAL, Facts, ORDINARY};
+use crate::result::Status;
 use crate::section::{self, Body};
-use crate::{HandoffError, lane};
+use crate::{HandoffError, lane, trim};
 
 /// How long the folder's lock is waited for. It is held for a few file operations.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -167,16 +168,50 @@ impl Handoffs {
     ) -> Result<(), HandoffError> {
         // Without its text it was settled meanwhile.
         let Some(text) = self.store.capsule_text(&record.id)? else { return Ok(()) };
+        // The text last: where the note cannot be written, the file of the capsule before stands as a
+        // person may have changed it.
+        self.write_note(record)?;
         let path = self.capsule_path(record);
         let moved = staged.is_some_and(|staged| fs::rename(&staged.text, &path).is_ok());
         if !moved {
             write(&path, text.as_bytes())?;
         }
-        self.write_note(record)?;
         if !self.store.capsule_published(&record.id)? {
             self.remove_note(record)?;
         }
         Ok(())
+    }
+
+    /// What waits in a lane, to be put back if its successor cannot be written; None if a person took
+    /// it back already.
+    pub(crate) fn before(&self, lane: Option<&Lane>) -> Result<Option<Before>, HandoffError> {
+        let Some(lane) = lane else { return Ok(None) };
+        let Some(record) = self.store.pending_capsule(lane)? else { return Ok(None) };
+        // What cannot be looked at was not removed.
+        if self.is_taken_back(&record).unwrap_or(false) {
+            return Ok(None);
+        }
+        let text = self.store.capsule_text(&record.id)?;
+        Ok(text.map(|text| Before { record, text }))
+    }
+
+    /// Undoes a capsule whose files cannot be written: what waited before it waits again.
+    pub(crate) fn withdraw(
+        &self,
+        record: &CapsuleRecord,
+        before: Option<&Before>,
+    ) -> Result<(), HandoffError> {
+        let lock = self.lock();
+        let why = "its files could not be written";
+        let older = before.map(|it| (it.record.id.as_str(), it.text.as_str()));
+        let waits = self.store.withdraw_capsule(&record.id, why, older)?;
+        let _lock = lock?;
+        if let (true, Some(before)) = (waits, before)
+            && before.record.published
+        {
+            self.write_note(&before.record)?;
+        }
+        self.remove_note(record)
     }
 
     pub(crate) fn write_note(&self, record: &CapsuleRecord) -> Result<(), HandoffError> {
@@ -248,8 +283,12 @@ impl Handoffs {
         Ok(())
     }
 
-    /// The text as it stands in the file; the stored one if there is no file.
+    /// The text as it stands in the file; the stored one if there is no file, or it is still that of
+    /// the capsule before.
     pub(crate) fn text(&self, record: &CapsuleRecord) -> Result<Option<String>, HandoffError> {
+        if !record.published {
+            return Ok(self.store.capsule_text(&record.id)?);
+        }
         let path = self.capsule_path(record);
         match fsio::read_text(&path, READ_LIMIT) {
             Ok(read) => Ok(Some(read.text)),
@@ -260,16 +299,24 @@ impl Handoffs {
         }
     }
 
-    /// The sections of the lane's last capsule, whatever became of it, as far as its file is there,
-    /// and the session it is about.
-    pub(crate) fn previous(&self, lane: &Lane, confidential: bool) -> Option<(Body, SessionId)> {
+    /// The sections of the lane's last capsule, whatever became of it, as far as its file is there.
+    pub(crate) fn previous(&self, lane: &Lane, confidential: bool) -> Option<Previous> {
         let path = self.capsule_file(&lane::stem(lane, confidential));
         let text = fsio::read_text(&path, READ_LIMIT).ok()?.text;
         let read = section::read(&text);
         let newest = self.store.capsules(None).ok()?.into_iter().find(|record| {
             record.lane.as_ref() == Some(lane) && record.confidential == confidential
         })?;
-        (read.is_whole() && read.body.content_chars() > 0).then_some((read.body, newest.session))
+        if !read.is_whole() || read.body.content_chars() == 0 {
+            return None;
+        }
+        // A person may have made the file longer than any capsule.
+        let cap = if confidential { CONFIDENTIAL.chars } else { ORDINARY.chars };
+        Some(Previous {
+            body: section::read(&trim::trim(&read.body, cap).text).body,
+            about: newest.session,
+            written: newest.status == Status::Ok.word(),
+        })
     }
 
     /// Settles a pending capsule as no longer wanted and removes its files. Returns whether it was
@@ -454,23 +501,32 @@ impl Handoffs {
             .collect())
     }
 
-    /// Finds a capsule: by id, unique beginning of an id, `latest`, or the key of its lane.
+    /// Finds a capsule: by id or unique beginning of an id, or the newest of all (`latest`), of a
+    /// session, or of the lane with this key.
     ///
     /// # Errors
-    /// [`HandoffError::NotFound`].
+    /// [`HandoffError::NotFound`], [`HandoffError::Ambiguous`].
     pub fn resolve(&self, reference: &str) -> Result<CapsuleRecord, HandoffError> {
         if let Some(found) = self.store.capsule(reference)? {
             return Ok(found);
         }
-        let all = self.store.capsules(None)?;
-        let mut fitting = all.into_iter().filter(|record| {
+        // The newest comes first.
+        let mut all = self.store.capsules(None)?;
+        let is_meant = |record: &CapsuleRecord| {
             reference == "latest"
-                || (reference.len() >= 3 && record.id.starts_with(reference))
                 || record.session.as_str() == reference
                 || record.lane.as_ref().is_some_and(|lane| lane.key() == reference)
-        });
-        // The newest comes first.
-        fitting.next().ok_or_else(|| HandoffError::NotFound { reference: reference.to_owned() })
+        };
+        if let Some(at) = all.iter().position(is_meant) {
+            return Ok(all.swap_remove(at));
+        }
+        all.retain(|record| reference.len() >= 3 && record.id.starts_with(reference));
+        let reference = reference.to_owned();
+        match (all.pop(), all.len()) {
+            (Some(found), 0) => Ok(found),
+            (Some(_), others) => Err(HandoffError::Ambiguous { reference, fitting: others + 1 }),
+            (None, _) => Err(HandoffError::NotFound { reference }),
+        }
     }
 
     /// All capsules with their facts, the newest first.
@@ -486,8 +542,8 @@ impl Handoffs {
         Ok(self.store.capsules(None)?.into_iter().map(listed).collect())
     }
 
-    /// The text of a capsule: the file's if it is (or was the last) of its lane, else the stored
-    /// one; None once both are gone.
+    /// The text of a capsule: the file's if it is (or was the last) of its lane, else the stored one,
+    /// of a delivered one that of the row which received it; None once all are gone.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -501,7 +557,11 @@ impl Handoffs {
                 .is_none_or(|newest| newest.id == record.id),
             None => true,
         };
-        if newest { self.text(record) } else { Ok(self.store.capsule_text(&record.id)?) }
+        let text = if newest { self.text(record)? } else { self.store.capsule_text(&record.id)? };
+        Ok(match text {
+            Some(text) => Some(text),
+            None => self.store.delivered_capsule_text(record)?,
+        })
     }
 
     /// Holds a capsule's text against what the store knows of it.
@@ -519,6 +579,23 @@ impl Handoffs {
             Verified::EditedBeyondForm
         })
     }
+}
+
+/// What the capsule before says.
+#[derive(Clone, Debug)]
+pub(crate) struct Previous {
+    /// Its sections, cut to the cap.
+    pub(crate) body: Body,
+    /// The session it is about.
+    pub(crate) about: SessionId,
+    /// Whether a model wrote it.
+    pub(crate) written: bool,
+}
+
+/// A pending capsule with its text as it was written.
+pub(crate) struct Before {
+    record: CapsuleRecord,
+    text: String,
 }
 
 /// A capsule's files beside their places; gone when dropped.

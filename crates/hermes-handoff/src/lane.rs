@@ -5,7 +5,7 @@
 //! ids whole, and only the file name is shortened.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hermes_core::{Digest, Lane};
 
@@ -66,14 +66,22 @@ const HASH: usize = 20;
 /// The lane of a place; None where a capsule can only be handed on by its id.
 pub fn lane(place: &Place<'_>, per_user: PerUser) -> Option<Lane> {
     match *place {
-        Place::Cli { git_root, cwd } => {
-            Some(Lane::cli(&git_root.unwrap_or(cwd).display().to_string()))
-        }
+        Place::Cli { git_root, cwd } => Some(Lane::cli(&folder(git_root.unwrap_or(cwd)))),
         Place::Api { session_key } => {
             let key = given(session_key)?;
             Some(Lane::from_key(format!("api:{key}")))
         }
         Place::Chat(chat) => chat_lane(&chat, per_user),
+    }
+}
+
+/// A folder as it is shown. Of one whose name is no text two that look the same stay two.
+fn folder(path: &Path) -> String {
+    // `/a//b/.` is `/a/b`.
+    let path: PathBuf = path.components().collect();
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => format!("{}%{}", path.display(), hash(path.as_os_str().as_encoded_bytes())),
     }
 }
 
@@ -147,7 +155,7 @@ pub(crate) fn stem_of_id(id: &str) -> String {
     format!("id-{}", hermes_home::fsio::safe_file_name(id))
 }
 
-fn hash(key: &str) -> String {
+fn hash(key: impl AsRef<[u8]>) -> String {
     let mut digest = Digest::of(key).to_string();
     digest.truncate(HASH);
     digest
@@ -231,6 +239,8 @@ mod tests {
         let bare = Place::Cli { git_root: None, cwd: Path::new("/w/p") };
         assert_eq!(lane(&root, PerUser::default()), Some(Lane::cli("/w/p")));
         assert_eq!(lane(&root, PerUser::default()), lane(&bare, PerUser::default()));
+        let untidy = Place::Cli { git_root: None, cwd: Path::new("/w//p/./") };
+        assert_eq!(lane(&untidy, PerUser::default()), Some(Lane::cli("/w/p")));
         let api = |key| lane(&Place::Api { session_key: key }, PerUser::default());
         assert_eq!(api(Some("k1")).unwrap().key(), "api:k1");
         assert_eq!(api(Some("")), None);
@@ -238,6 +248,19 @@ mod tests {
         // A platform of that name is something else.
         assert_eq!(of(chat("api", "k1")), "%61pi:k1");
         assert_eq!(of(chat("cli", "/w/p")), "%63li:/w/p");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_whose_names_are_no_text_have_lanes_of_their_own() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let of = |bytes: &'static [u8]| {
+            let cwd = Path::new(std::ffi::OsStr::from_bytes(bytes));
+            lane(&Place::Cli { git_root: None, cwd }, PerUser::default()).unwrap()
+        };
+        assert_eq!(of(b"/w/\xff"), of(b"/w/\xff"));
+        assert_ne!(of(b"/w/\xff"), of(b"/w/\xfe"));
+        assert_ne!(of(b"/w/\xff"), of("/w/\u{fffd}".as_bytes()));
     }
 
     #[test]

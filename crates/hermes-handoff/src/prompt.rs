@@ -1,5 +1,6 @@
 //! What the writer is asked.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::section::Section;
@@ -98,11 +99,23 @@ pub fn confidential_prompt(input: PromptInput<'_>) -> Prompt {
     Prompt { system, user: message(input) }
 }
 
+/// A text that cannot pass for the beginning or the end of the material around it.
+pub(crate) fn defused(text: &str) -> Cow<'_, str> {
+    let mut out = Cow::Borrowed(text);
+    for tag in ["dialogue", "earlier_capsule"] {
+        if text.contains(tag) {
+            let plain = out.replace(&format!("<{tag}"), &format!("< {tag}"));
+            out = Cow::Owned(plain.replace(&format!("</{tag}"), &format!("< /{tag}")));
+        }
+    }
+    out
+}
+
 fn message(input: PromptInput<'_>) -> String {
     let mut user = String::with_capacity(input.dialogue.len() + 400);
     if let Some(previous) = input.previous {
         user.push_str("<earlier_capsule>\n");
-        user.push_str(&previous.replace("</earlier_capsule", "< /earlier_capsule"));
+        user.push_str(&defused(previous));
         user.push_str("\n</earlier_capsule>\n\n");
     }
     user.push_str("<dialogue>\n");

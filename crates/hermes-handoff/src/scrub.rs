@@ -123,13 +123,15 @@ impl Scrubber for Mechanical {
     }
 }
 
-/// A text without invisible characters, wide forms made plain, other digits made ASCII.
+/// A text without invisible characters and without accents that are characters of their own, wide
+/// forms made plain, other digits made ASCII.
 fn plain(text: &str) -> String {
     text.chars()
         .filter_map(|character| match character {
             '\u{200b}'..='\u{200f}'
             | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{300}'..='\u{36f}'
             | '\u{feff}'
             | '\u{ad}' => None,
             '\n' | '\t' => Some(character),

@@ -3,7 +3,10 @@
 //!
 //! Invariants: reading never fails and never panics; what [`Body::render`] writes is read back as
 //! it was; no line of a section begins as a heading of a section does, so that counting headings
-//! counts sections.
+//! counts sections; a section holds no control characters, so that a file of them is text to every
+//! tool.
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +52,9 @@ impl Section {
         }
     }
 }
+
+/// The beginning of the status line of a capsule's file.
+pub(crate) const STATUS: &str = "capsule-status: ";
 
 /// The heading of the block that no model writes.
 pub(crate) const RECOVERY: &str = "Recovery";
@@ -125,16 +131,27 @@ fn is_nothing(text: &str) -> bool {
     matches!(word.as_str(), "" | "none" | "n/a" | "nothing")
 }
 
+/// A text without control characters but line feeds and tabs; other breaks of lines become spaces.
+pub(crate) fn legible(text: &str) -> Cow<'_, str> {
+    const BREAKS: [char; 4] = ['\r', '\u{85}', '\u{2028}', '\u{2029}'];
+    let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(|c| is_control(c) || BREAKS.contains(&c)) {
+        return Cow::Borrowed(text);
+    }
+    let plain = text.replace("\r\n", "\n").replace(BREAKS, " ");
+    Cow::Owned(plain.replace(is_control, ""))
+}
+
 /// A section's text: no blank lines at its ends, and no line that looks like a section's heading.
 fn clean(text: &str) -> String {
+    let text = legible(text);
     let mut out = String::with_capacity(text.len());
-    for line in text.trim_matches(['\n', '\r', ' ', '\t']).lines() {
+    for line in text.trim_matches(['\n', ' ', '\t']).lines() {
         if !out.is_empty() {
             out.push('\n');
         }
-        // A line break inside a line would be read as one.
-        let line = line.trim_end_matches('\r');
-        if heading_of(line).is_some() || line.starts_with("## ") {
+        // Nor the file's status line.
+        if heading_of(line).is_some() || line.starts_with("## ") || line.starts_with(STATUS) {
             out.push_str("- ");
             out.push_str(line.trim_start_matches(['#', ' ', '*']));
         } else {
@@ -301,6 +318,23 @@ mod tests {
         assert_eq!(whole.lines().filter(|line| line.starts_with("## ")).count(), 5, "{whole}");
         let fenced = format!("```markdown\n{GOOD}\n```");
         assert_eq!(super::read(&fenced).body, super::read(GOOD).body);
+    }
+
+    #[test]
+    fn control_characters_and_headings_hidden_behind_them_do_not_reach_a_file() {
+        let hostile = "a\0b \u{1b}[31mred\u{1b}[0m\r\n\u{1b}## Next\nx\r## State\u{2028}## Next\u{7}\n\
+                       #\0# Recovery\n\ttab\n漢字 \u{feff}";
+        let mut body = Body::default();
+        body.set(Section::State, hostile);
+        body.add_line(Section::Next, "- \u{9b}31m\0ok");
+        let text = body.render();
+        assert_eq!(text.lines().filter(|line| line.starts_with("##")).count(), 5, "{text}");
+        assert!(!text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')), "{text:?}");
+        for kept in ["ab [31mred", "- Next\nx ## State ## Next\n- Recovery\n\ttab\n漢字", "- 31mok"]
+        {
+            assert!(text.contains(kept), "{kept:?}: {text:?}");
+        }
+        assert_eq!(read(&text).body, body);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use hermes_compaction::requests::{Request, requests};
 use hermes_core::Row;
 use serde::{Deserialize, Serialize};
 
+use crate::handoffs::Previous;
 use crate::references;
-use crate::section::{Body, Section, read};
+use crate::section::{Body, Section, legible, read};
 use crate::source::Source;
 use crate::trigger;
 use crate::writer::WriterFault;
@@ -39,7 +40,7 @@ const MOST_ADDED: usize = 8;
 ///
 /// # Errors
 /// How the writer failed, if the answer is no capsule or a poorer one than `previous`.
-pub(crate) fn read_answer(answer: &str, previous: Option<&Body>) -> Result<Body, WriterFault> {
+pub(crate) fn read_answer(answer: &str, previous: Option<&Previous>) -> Result<Body, WriterFault> {
     if answer.trim().is_empty() {
         return Err(WriterFault::Empty);
     }
@@ -58,9 +59,13 @@ pub(crate) fn read_answer(answer: &str, previous: Option<&Body>) -> Result<Body,
     if says == 0 {
         return Err(WriterFault::NoCapsule);
     }
-    let before = previous.map_or(0, Body::content_chars);
-    if before >= COMPARABLE && says * LEAST_SHARE < before {
-        return Err(WriterFault::Emptier);
+    if let Some(previous) = previous {
+        let whole = previous.body.content_chars();
+        // One that no model wrote fills its whole room with what was said, so its length is no measure.
+        let before = if previous.written { whole } else { whole.min(COMPARABLE) };
+        if before >= COMPARABLE && says * LEAST_SHARE < before {
+            return Err(WriterFault::Emptier);
+        }
     }
     Ok(answer.body)
 }
@@ -181,7 +186,7 @@ fn telling_words(text: &str) -> impl Iterator<Item = String> + '_ {
 
 /// A text on one line, at most `max` characters.
 pub(crate) fn quote(text: &str, max: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = legible(text).split_whitespace().collect::<Vec<_>>().join(" ");
     if line.char_indices().nth(max).is_none() {
         return line;
     }

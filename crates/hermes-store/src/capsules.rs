@@ -1,7 +1,7 @@
 //! Capsules: what a session hands to the next one, and what became of each.
 //!
 //! Invariants: a lane has at most one pending capsule; a capsule leaves `pending` once and never
-//! comes back; it is delivered in the transaction that stores the first user row of the session
+//! comes back, but for one whose successor could not be written; it is delivered in the transaction that stores the first user row of the session
 //! that receives it, never to the session that it is about, and never through the side file, which
 //! cannot tell whether somebody else was quicker.
 
@@ -225,6 +225,30 @@ impl Store {
         })
     }
 
+    /// Takes back a pending capsule whose files cannot be written: it is discarded, and in the same
+    /// transaction the one that it superseded, of which id and text are given, waits again. Returns
+    /// whether that one does.
+    pub fn withdraw_capsule(
+        &self,
+        id: &str,
+        why: &str,
+        older: Option<(&str, &str)>,
+    ) -> Result<bool, StoreError> {
+        let (id, why) = (id.to_owned(), why.to_owned());
+        let older = older.map(|(older, text)| (older.to_owned(), text.to_owned()));
+        let wait = self.inner().options().busy_timeout;
+        let now = self.inner().now();
+        self.inner().write(move |side| {
+            side.transaction(wait, |tx| {
+                let was = settle(tx, "id = ?4", &id, CapsuleState::Discarded, &why, now)?;
+                match &older {
+                    Some((older, text)) if was => reinstate(tx, older, text),
+                    _ => Ok(false),
+                }
+            })
+        })
+    }
+
     /// Settles every pending capsule whose time is over. Returns them as they are now. Costs one
     /// read while there is none.
     pub fn expire_capsules(&self) -> Result<Vec<CapsuleRecord>, StoreError> {
@@ -265,6 +289,27 @@ impl Store {
                 .query_row("SELECT body FROM capsule WHERE id = ?1", [id], |row| row.get(0))
                 .optional()
                 .doing("reading a capsule's text")
+        })?;
+        Ok(found.flatten().flatten())
+    }
+
+    /// The text of a delivered capsule as it stands in the row that received it; None if that is gone.
+    pub fn delivered_capsule_text(
+        &self,
+        record: &CapsuleRecord,
+    ) -> Result<Option<String>, StoreError> {
+        let Some((session, row)) = &record.taken_by else { return Ok(None) };
+        let found = self.inner().read(|connection| {
+            let Some(session_no) = engage::number_of(connection, session)? else { return Ok(None) };
+            let origin = codes::origin_code(hermes_core::Origin::Capsule);
+            connection
+                .query_row(
+                    "SELECT value FROM part WHERE row_key = ?1 AND origin = ?2 AND label = ?3",
+                    params![key(session_no, *row), origin, record.id],
+                    |row| row.get(0),
+                )
+                .optional()
+                .doing("reading a delivered capsule")
         })?;
         Ok(found.flatten().flatten())
     }
@@ -345,6 +390,19 @@ fn settle(
         params![state.as_str(), now.0, why, value],
     )
     .doing("settling a capsule")
+    .map(|changed| changed > 0)
+}
+
+/// Makes a superseded capsule wait again, unless its session was deleted meanwhile.
+fn reinstate(tx: &Transaction<'_>, id: &str, text: &str) -> Result<bool, StoreError> {
+    tx.execute(
+        "UPDATE capsule SET state = 'pending', settled_at = NULL, settled_why = NULL, body = ?2
+         WHERE id = ?1 AND state = 'superseded'
+           AND (EXISTS (SELECT 1 FROM sessions s WHERE s.id = capsule.session_id)
+                OR NOT EXISTS (SELECT 1 FROM tombstone t WHERE t.session_id = capsule.session_id))",
+        params![id, text],
+    )
+    .doing("taking a capsule back")
     .map(|changed| changed > 0)
 }
 

@@ -189,7 +189,7 @@ pub(super) fn take(text: &str, names: &[String]) -> String {
     let mut word = String::new();
     let flush = |word: &mut String, out: &mut String| {
         if !word.is_empty() {
-            out.push_str(if parts.contains(&fold(word)) { MARK } else { word });
+            out.push_str(if is_of(&fold(word), &parts) { MARK } else { word });
             word.clear();
         }
     };
@@ -268,22 +268,54 @@ pub(super) fn is_mark(word: &str) -> bool {
     )
 }
 
-/// Small letters without the accents that are often left out.
+/// Letters that an ending of a name has at most (`Wilhelminas`, `Nowakowi`).
+const ENDING: usize = 2;
+/// Letters that a name must have to be known with an ending.
+const STEM: usize = 4;
+
+/// Whether a folded word is a part of a name, one with an ending, or two of them in one.
+fn is_of(word: &str, parts: &BTreeSet<String>) -> bool {
+    if parts.contains(word) {
+        return true;
+    }
+    let letters = word.chars().count();
+    word.char_indices().enumerate().skip(2).any(|(before, (at, _))| {
+        let (start, end) = word.split_at(at);
+        let ends = before >= STEM && letters - before <= ENDING;
+        parts.contains(start) && (ends || parts.contains(end))
+    })
+}
+
+/// Letters with the accented forms that are often written without.
+const ACCENTED: [(char, &str); 18] = [
+    ('a', "áàâäãåāăąạảấầẩẫậắằẳẵặǎ"),
+    ('c', "çćĉċč"),
+    ('d', "ďđð"),
+    ('e', "éèêëēĕėęěẹẻẽếềểễệ"),
+    ('g', "ĝğġģ"),
+    ('h', "ĥħ"),
+    ('i', "íìîïĩīĭįıịỉǐ"),
+    ('k', "ķ"),
+    ('l', "ĺļľŀł"),
+    ('n', "ñńņňŋ"),
+    ('o', "óòôöõøōŏőọỏốồổỗộơớờởỡợǒ"),
+    ('r', "ŕŗř"),
+    ('s', "śŝşšș"),
+    ('t', "ţťŧț"),
+    ('u', "úùûüũūŭůűųụủưứừửữựǔ"),
+    ('w', "ŵ"),
+    ('y', "ýÿŷỳỵỷỹ"),
+    ('z', "źżž"),
+];
+
+/// Small letters without their accents.
 fn fold(word: &str) -> String {
-    word.chars()
-        .flat_map(char::to_lowercase)
-        .map(|c| match c {
-            'á' | 'à' | 'â' | 'ä' | 'ã' | 'å' => 'a',
-            'é' | 'è' | 'ê' | 'ë' => 'e',
-            'í' | 'ì' | 'î' | 'ï' => 'i',
-            'ó' | 'ò' | 'ô' | 'ö' | 'õ' | 'ø' => 'o',
-            'ú' | 'ù' | 'û' | 'ü' => 'u',
-            'ñ' => 'n',
-            'ç' => 'c',
-            'ł' => 'l',
-            'š' => 's',
-            'ž' => 'z',
-            other => other,
-        })
-        .collect()
+    let bare = |c: char| match c {
+        ascii if ascii.is_ascii() => ascii,
+        other => ACCENTED
+            .iter()
+            .find(|(_, forms)| forms.contains(other))
+            .map_or(other, |(bare, _)| *bare),
+    };
+    word.chars().flat_map(char::to_lowercase).map(bare).collect()
 }

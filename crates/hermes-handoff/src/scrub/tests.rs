@@ -45,6 +45,20 @@ fn names_that_the_session_gives_go_in_every_form() {
         assert!(!out.contains(gone), "{gone}: {out}");
     }
     assert!(out.contains("lawyer"), "{out}");
+
+    let mut secrets = Secrets::default();
+    secrets.learn("Ich bin Wilhelmina Čapek. Kollege Nowak; client José Brandão.");
+    for (said, gone) in [
+        ("Wilhelminas Konto", "ilhelmina"),
+        ("wilhelminacapek ist da", "capek"),
+        ("bei C\u{30c}apek und CAPEK", "apek"),
+        ("Jose\u{301} und Branda\u{303}o", "os"),
+        ("an Capeka", "apek"),
+    ] {
+        let out = scrubbed(said, &secrets);
+        assert!(!out.to_lowercase().contains(gone), "{said} -> {out}");
+    }
+    assert_eq!(scrubbed("the brand is a cape", &secrets), "the brand is a cape");
 }
 
 #[test]

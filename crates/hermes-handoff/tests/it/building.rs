@@ -1,9 +1,10 @@
 //! From a session to a capsule.
 
-use hermes_core::{Role, Seq};
+use hermes_core::{Origin, PartBody, Role, Seq};
 use hermes_handoff::capsule::status_line;
 use hermes_handoff::prepass::Recency;
 use hermes_handoff::section::{Section, read};
+use hermes_handoff::writer::{WriterError, WriterFault};
 use hermes_handoff::{Build, BuildResult, Handoffs, Status, build};
 use hermes_home::redact::Redactor;
 use hermes_store::{CapsuleState, Record};
@@ -298,4 +299,39 @@ fn without_a_model_the_capsule_before_is_carried_over_once_and_only_from_another
     let third = text(&built(&handoffs, &three, &down()));
     assert!(third.contains(carried), "{third}");
     assert!(!third.contains("before: From the capsule before"), "{third}");
+}
+
+#[test]
+fn an_answer_that_a_plugin_gave_counts_as_the_answer_and_what_it_added_to_a_message_does_not() {
+    let world = World::new();
+    let (store, handoffs) = (world.store(), world.handoffs());
+    let mut rows: Vec<_> = ["Which port is free?", "", "Then use it.", "It is used."]
+        .iter()
+        .zip(1..)
+        .map(|(text, at)| {
+            let role = if at % 2 == 1 { Role::User } else { Role::Assistant };
+            row(Seq(at), role, text)
+        })
+        .collect();
+    let by_plugin = |seq, row, text: &str| {
+        let mut by = part(Seq(seq), Seq(row), Origin::Hook, PartBody::text(text));
+        by.label = Some("ports".into());
+        by
+    };
+    rows[1].parts = vec![by_plugin(2, 2, "We decided on the free port 9417.")];
+    rows[2].parts.push(by_plugin(9, 3, "a note that nobody said: 7777"));
+    rows[2].sort_parts();
+    let mut batch = opening();
+    batch.extend(rows.into_iter().map(Record::Row));
+    store.create_session(init("old"), batch).unwrap().release().unwrap();
+    let down = || failing(WriterError::bare(WriterFault::Timeout));
+    let writer = down();
+    let result = built(&handoffs, &id("old"), &writer);
+    assert_eq!((result.status, result.messages), (Status::Fallback, 4), "{result:?}");
+    let asked = writer.asked.lock().unwrap()[0].user.clone();
+    assert!(asked.contains("[r2] MODEL: We decided on the free port 9417."), "{asked}");
+    let file = text(&result);
+    let decisions = read(&file).body.get(Section::Decisions).to_owned();
+    assert!(decisions.contains("model: We decided on the free port 9417. [r2]"), "{file}");
+    assert!(!file.contains("7777") && !asked.contains("7777"), "{file}");
 }

@@ -123,3 +123,42 @@ fn every_failure_of_the_writer_is_said_everywhere_with_its_cause() {
         ways().into_iter().map(|(f, _)| f).collect();
     assert_eq!(told.len(), 12);
 }
+
+#[test]
+fn a_capsule_that_no_model_wrote_or_that_a_person_made_huge_shuts_out_no_good_one() {
+    let good = "## Working on\nThe parser of the config file; comments are kept where they stand.\n\
+        ## State\n- The tokens are done and proven, the tests are not written yet.\n\
+        ## Decisions\n- Comments are kept, because people annotate their settings.\n\
+        ## Pointers\n- src/parser.rs\n## Next\n- Test the parser with the files of the examples.";
+    let long: Vec<String> = (0..80)
+        .map(|n| {
+            format!("We decided to file report {n} under shelf K-{n}; never move ledger L-{n}.")
+        })
+        .collect();
+    let long: Vec<&str> = long.iter().map(String::as_str).collect();
+    let world = World::new();
+    let (store, handoffs) = (world.store(), world.handoffs());
+    let first = talked(&store, "first", &long);
+    let down = failing(WriterError::bare(WriterFault::Timeout));
+    let fallback = built(&handoffs, &first, &down);
+    assert!(fallback.chars > 6_000, "{fallback:?}");
+    let second = talked(&store, "second", &TALK);
+    let poor = "## Working on\nx\n## State\ny\n## Decisions\nz\n## Pointers\nnone\n## Next\nnone";
+    let empty = built(&handoffs, &second, &saying(poor));
+    assert!(empty.reason.unwrap().contains("much less"), "an empty one is still told");
+    let result = built(&handoffs, &second, &saying(good));
+    assert_eq!(result.status, Status::Ok, "{result:?}");
+
+    // By hand, to many times what a capsule may have.
+    let path = result.path.unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let huge =
+        text.replace("- The tokens", &format!("{}\n- The tokens", "more and more ".repeat(60_000)));
+    std::fs::write(&path, huge).unwrap();
+    let third = talked(&store, "third", &TALK);
+    let writer =
+        saying(&good.repeat(1).replace("are done", &format!("are {}done", "very ".repeat(600))));
+    let result = built(&handoffs, &third, &writer);
+    assert_eq!(result.status, Status::Ok, "{result:?}");
+    assert!(writer.asked.lock().unwrap()[0].user.chars().count() < 16_000);
+}

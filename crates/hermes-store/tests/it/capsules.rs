@@ -64,6 +64,8 @@ fn a_capsule_goes_to_the_first_row_of_one_session_and_to_no_other() {
     assert_eq!(taken.taken_by, Some((id("next"), Seq(1))));
     assert_eq!(taken.taken_digest, Some(Digest::of("text of c1")));
     assert_eq!(store.capsule_text("c1").unwrap(), None, "the row has the text now");
+    let held = store.delivered_capsule_text(&taken).unwrap();
+    assert_eq!(held.as_deref(), Some("text of c1"));
 
     // The same record once more changes nothing.
     let again = Record::CapsuleClaimed {
@@ -156,6 +158,40 @@ fn a_newer_capsule_supersedes_and_a_discarded_one_stays_discarded() {
         .collect();
     assert_eq!(pending, ["c4", "c3"]);
     assert_eq!(store.capsules(None).unwrap().len(), 4);
+}
+
+#[test]
+fn a_capsule_that_is_taken_back_leaves_its_place_to_the_one_before_it() {
+    let home = Home::new();
+    let store = home.store();
+    drop(create(&store, "old"));
+    drop(create(&store, "gone"));
+    store.create_capsule(capsule("c1", "old")).unwrap();
+    store.create_capsule(capsule("c2", "old")).unwrap();
+    assert!(store.withdraw_capsule("c2", "no room", Some(("c1", "text of c1"))).unwrap());
+    assert_eq!(state(&store, "c2"), CapsuleState::Discarded);
+    let waits = store.capsule("c1").unwrap().unwrap();
+    assert_eq!(
+        (waits.state, waits.settled_at, waits.settled_why),
+        (CapsuleState::Pending, None, None)
+    );
+    assert_eq!(store.capsule_text("c1").unwrap().as_deref(), Some("text of c1"));
+
+    // Not if it is not the newest any more, was given meanwhile, or its session is gone.
+    store.create_capsule(capsule("c3", "old")).unwrap();
+    store.create_capsule(capsule("c4", "old")).unwrap();
+    assert!(!store.withdraw_capsule("c3", "no room", Some(("c1", "text of c1"))).unwrap());
+    assert_eq!(state(&store, "c1"), CapsuleState::Superseded);
+    drop(store.create_session(init("next"), receiving(Seq(1), "c4")).unwrap());
+    store.create_capsule(capsule("c5", "gone")).unwrap();
+    assert!(!store.withdraw_capsule("c5", "no room", Some(("c4", "text of c4"))).unwrap());
+    assert_eq!(state(&store, "c4"), CapsuleState::Delivered);
+    store.create_capsule(capsule("c6", "gone")).unwrap();
+    store.create_capsule(capsule("c7", "old")).unwrap();
+    store.delete_session(DeleteRequest::new(vec![id("gone")], DeleteReason::Delete)).unwrap();
+    assert!(!store.withdraw_capsule("c7", "no room", Some(("c6", "text of c6"))).unwrap());
+    assert_eq!(store.pending_capsule(&lane()).unwrap(), None);
+    assert_sound(&store);
 }
 
 #[test]
