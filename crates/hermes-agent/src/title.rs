@@ -120,7 +120,7 @@ fn first_exchange(rows: &[Row]) -> Option<(String, String)> {
     let mut requests = rows.iter().filter(spoken);
     let (first, None) = (requests.next()?, requests.next()) else { return None };
     let answer = rows.iter().rfind(|row| hermes_compaction::shape::is_answer(row))?;
-    Some((first.text_of(Origin::User), answer.text_of(Origin::Model)))
+    Some((first.text_of(Origin::User), answer.answer()))
 }
 
 impl TitleJob {

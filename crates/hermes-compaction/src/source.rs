@@ -206,10 +206,7 @@ fn line(row: &Row, caps: [usize; 4], redact: &dyn Fn(&str) -> String) -> Line {
                 ("person".into(), text, person)
             }
             (PartBody::Text { text }, Origin::Model) => ("model".into(), text, model),
-            // A plugin answered in the model's place.
-            (PartBody::Text { text }, Origin::Hook) if row.role == Role::Assistant => {
-                ("plugin".into(), text, model)
-            }
+            (PartBody::Text { text }, _) if row.is_answer(part) => ("plugin".into(), text, model),
             (PartBody::Text { text }, Origin::Tool) if row.role == Role::Tool => {
                 let name = row.tool.as_ref().map_or("tool", |link| &*link.name);
                 let how = match row.status {

@@ -191,6 +191,7 @@ fn spoken<'a>(row: &Row, part: &'a hermes_core::Part) -> Option<(Speaker, &'a st
     match part.origin {
         Origin::User | Origin::Steer => Some((Speaker::Person, head(text, SPOKEN))),
         Origin::Model => Some((Speaker::Model, head(text, SPOKEN))),
+        _ if row.is_answer(part) => Some((Speaker::Model, head(text, SPOKEN))),
         Origin::Tool if row.role == Role::Tool => Some((Speaker::Tool, text)),
         _ => None,
     }

@@ -227,7 +227,7 @@ fn derived(scope: &Scope<'_>, state: &State, previous: Option<&Narrative>) -> Na
     }
     let answers: Vec<&&Row> = scope.covered.iter().filter(|row| is_answer(row)).collect();
     for row in answers.iter().rev().take(12).rev() {
-        let text = line(&row.text_of(Origin::Model), 240);
+        let text = line(&row.answer(), 240);
         let text = whole(format!("answered: {text}"), row.seq);
         items.push((Section::Done, plain_item(text, vec![row.seq])));
     }

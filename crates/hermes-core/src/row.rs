@@ -236,13 +236,22 @@ impl Part {
 impl Row {
     /// The texts of the parts with this origin, joined by blank lines.
     pub fn text_of(&self, origin: Origin) -> String {
-        let texts: Vec<&str> = self
-            .parts
-            .iter()
-            .filter(|part| part.origin == origin && part.standing == Standing::InOrder)
-            .filter_map(Part::as_text)
-            .collect();
-        texts.join("\n\n")
+        self.texts(|part| part.origin == origin)
+    }
+
+    /// What an assistant row answers: the model's words, or a plugin's in their place.
+    pub fn answer(&self) -> String {
+        self.texts(|part| self.is_answer(part))
+    }
+
+    /// Whether a part of this row is the model's words, or a plugin's in their place.
+    pub fn is_answer(&self, part: &Part) -> bool {
+        self.role == Role::Assistant && matches!(part.origin, Origin::Model | Origin::Hook)
+    }
+
+    fn texts(&self, wanted: impl Fn(&Part) -> bool) -> String {
+        let parts = self.parts.iter().filter(|part| part.standing == Standing::InOrder);
+        parts.filter(|part| wanted(part)).filter_map(Part::as_text).collect::<Vec<_>>().join("\n\n")
     }
 
     /// The tool calls this row asks for: id, name, arguments.

@@ -205,7 +205,7 @@ fn recap_lines(
         .map(|row| &row.row)
         .filter_map(|row| match row.role {
             Role::User => Some((row, row.text_of(Origin::User))),
-            Role::Assistant => Some((row, row.text_of(Origin::Model))),
+            Role::Assistant => Some((row, row.answer())),
             Role::System | Role::Tool => None,
         })
         .filter(|(_, text)| !text.trim().is_empty())
