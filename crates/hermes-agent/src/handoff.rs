@@ -153,8 +153,12 @@ pub fn close_session(store: &Store, env: &dyn Env, session: &SessionId) -> Resul
 /// If the session cannot be ended; the capsule is there.
 pub fn finish(services: &Services, result: BuildResult) -> Result<BuildResult, HandoffError> {
     let handoffs = services.handoffs();
-    let result = match &result.capsule {
-        Some(id) => handoffs.add_what_was_said_since(id, &services.redactor)?.unwrap_or(result),
+    let newer = match &result.capsule {
+        Some(id) => handoffs.add_what_was_said_since(id, &services.redactor)?,
+        None => None,
+    };
+    let result = match newer {
+        Some(newer) => BuildResult { hint: result.hint, ..newer },
         None => result,
     };
     close_session(&services.store, &*services.env, &result.session_id)?;

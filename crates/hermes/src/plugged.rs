@@ -34,6 +34,7 @@ pub fn surface(app: &App, config: &Config, folder: Option<&str>) -> PluginSurfac
         commands: repl::commands::TABLE
             .iter()
             .flat_map(names)
+            .filter(|name| !repl::commands::is_yielded(name, config))
             .map(|name| (name.to_owned(), format!("/{name} is a command of this program")))
             .collect(),
         accept_hooks: app.talk.accept_hooks,

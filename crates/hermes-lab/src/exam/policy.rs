@@ -110,14 +110,16 @@ impl Shop<'_> {
             .iter()
             .filter(|record| record.session == *id && !record.confidential)
             .max_by_key(|record| record.created_at);
-        let text = match newest {
-            Some(record) => store.capsule_text(&record.id)?,
-            None => None,
+        let none = |why: String| LabError::NoCapsule { session: id.to_string(), why };
+        let hint = "hint: `hermes handoff build --session-id ID`, or another policy";
+        let record = newest.ok_or_else(|| none(format!("none was made; {hint}")))?;
+        let text = match store.capsule_text(&record.id)? {
+            Some(text) => Some(text),
+            None => store.delivered_capsule_text(record)?,
         };
-        text.ok_or_else(|| LabError::NoCapsule {
-            session: id.to_string(),
-            why: "none was made; hint: `hermes handoff build --session-id ID`, or another policy"
-                .to_owned(),
+        let state = record.state.as_str();
+        text.ok_or_else(|| {
+            none(format!("the text of its newest is gone, for that is {state}; {hint}"))
         })
     }
 }

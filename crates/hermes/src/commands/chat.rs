@@ -8,7 +8,7 @@ use hermes_agent::handoff::{END_REASON, lane_of};
 use hermes_agent::{Cancel, Conversation, Image, Services, StartOptions, TurnReport, UserInput};
 use hermes_context::Workspace;
 use hermes_core::{RequestId, SessionId, TurnOutcome, Usage};
-use hermes_handoff::{Policy, Start};
+use hermes_handoff::{Policy, Start, trigger};
 use hermes_home::Config;
 use hermes_store::{OpenMode, SessionInfo, Store};
 use serde::Serialize;
@@ -60,7 +60,17 @@ pub fn chat(app: &App, flags: &Chat) -> anyhow::Result<Exit> {
         capsule: None,
     };
     match &flags.query {
-        Some(text) => once(app, &said::message(text)?, images, form, &first),
+        Some(text) => {
+            let text = said::message(text)?;
+            // A script's text and a picture's caption are messages, whatever they say.
+            let typed = form == Answer::Streamed && images.is_empty();
+            match trigger::requested(&text).filter(|_| typed) {
+                Some(wanted) if Policy::of(&app.config()?.config).active => {
+                    handoff::wrap_up(app, &wanted)
+                }
+                _ => once(app, &text, images, form, &first),
+            }
+        }
         // Piped text is one message.
         None if !io::stdin().is_terminal() => once(app, &said::piped()?, images, form, &first),
         None if form == Answer::Json => Err(Failure::new(

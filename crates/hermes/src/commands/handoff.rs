@@ -1,8 +1,10 @@
 //! `hermes handoff`: capsules that carry a conversation from one session to the next.
 
 use hermes_agent::Services;
+use hermes_agent::handoff::finish;
 use hermes_core::SessionId;
-use hermes_handoff::{Handoffs, Status, Verified};
+use hermes_handoff::trigger::WrapUp;
+use hermes_handoff::{BuildResult, HandoffError, Handoffs, Policy, Status, Verified};
 use hermes_home::Loaded;
 use hermes_store::{CapsuleRecord, CapsuleState, OpenMode, SessionInfo, Store};
 use serde_json::json;
@@ -107,6 +109,46 @@ fn build(app: &App, reference: &str, focus: Option<&str>, as_json: bool) -> anyh
     Ok(exit_of(result.status))
 }
 
+/// The handoff that a message of one process asks for: the same as in a conversation at a terminal.
+///
+/// # Errors
+/// If no session is named, or the store cannot be used.
+pub fn wrap_up(app: &App, wanted: &WrapUp) -> anyhow::Result<Exit> {
+    let store = app.store(OpenMode::ReadWrite)?;
+    let session = app.wanted_session(&store)?;
+    store.close();
+    let Some(session) = session else {
+        let text = "there is nothing to hand over, for this would be a new session; hint: `hermes -c \
+                    chat -q handoff` hands over the latest one here";
+        return Err(Failure::new(Exit::NotFound, text).into());
+    };
+    out::note(format!("Writing the handoff of session {}.", session.id));
+    let services = plugged_services(app, Some(&session.id))?;
+    let focus = wanted.focus.as_deref();
+    let result = chat::runtime()?.block_on(services.hand_off(&session.id, focus).run());
+    let result = if result.status.is_built() && Policy::of(&services.config).close {
+        finished(&services, result).0
+    } else {
+        result
+    };
+    plugged::over(&services)?;
+    services.store.close();
+    out::note(result.sentence());
+    Ok(exit_of(result.status))
+}
+
+/// Adds to a capsule what was said since and ends its session, or says why that stays open; whether
+/// it ended.
+pub fn finished(services: &Services, result: BuildResult) -> (BuildResult, bool) {
+    match finish(services, result.clone()) {
+        Ok(newer) => (newer, true),
+        Err(error) => {
+            out::note(format!("warning: session {} stays open: {error}", result.session_id));
+            (result, false)
+        }
+    }
+}
+
 fn list(app: &App, all: bool, as_json: bool) -> anyhow::Result<Exit> {
     let store = app.store(OpenMode::ReadWrite)?;
     let handoffs = handoffs(app, &store);
@@ -145,7 +187,7 @@ fn list(app: &App, all: bool, as_json: bool) -> anyhow::Result<Exit> {
 /// A capsule by its reference.
 fn capsule(handoffs: &Handoffs, reference: &str) -> anyhow::Result<CapsuleRecord> {
     match handoffs.resolve(reference) {
-        Err(error @ hermes_handoff::HandoffError::NotFound { .. }) => {
+        Err(error @ (HandoffError::NotFound { .. } | HandoffError::Ambiguous { .. })) => {
             Err(Failure::new(Exit::NotFound, error.to_string()).into())
         }
         other => Ok(other?),

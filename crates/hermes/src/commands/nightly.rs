@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use hermes_agent::Services;
-use hermes_agent::handoff::{close_session, finish};
+use hermes_agent::handoff::close_session;
 use hermes_core::{SessionId, Timestamp};
 use hermes_handoff::nightly::{
     NightPlan, NightReport, Planned, Skipped, Terms, closes, select, share,
@@ -195,18 +195,8 @@ fn close_all(
     if !closes(result.status) {
         return (result, Vec::new());
     }
-    let mut closed = Vec::new();
-    let session = result.session_id.clone();
-    let result = match finish(services, result.clone()) {
-        Ok(newer) => {
-            closed.push(session);
-            newer
-        }
-        Err(error) => {
-            out::note(format!("warning: session {session} stays open: {error}"));
-            result
-        }
-    };
+    let (result, ended) = handoff::finished(services, result);
+    let mut closed: Vec<SessionId> = ended.then(|| result.session_id.clone()).into_iter().collect();
     for id in alongside {
         match close_session(&services.store, &*services.env, &id) {
             Ok(()) => closed.push(id),

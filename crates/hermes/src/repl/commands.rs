@@ -4,6 +4,8 @@
 use hermes_agent::inspect;
 use hermes_context::skills::{SlashCommand, slash_commands};
 use hermes_core::{AttemptOutcome, Usage};
+use hermes_handoff::Policy;
+use hermes_home::Config;
 use hermes_store::{RequestFilter, SessionFilter, SessionInfo, Store, TitleSource};
 
 use super::{Repl, browse};
@@ -234,6 +236,11 @@ pub const TABLE: &[Command] = &[
 /// Whether a built-in command has exactly this name or alias.
 pub fn is_built_in(name: &str) -> bool {
     TABLE.iter().any(|command| command.name == name || command.aliases.contains(&name))
+}
+
+/// Whether a built-in command is left to a plugin: the handoff's, while one hands over itself.
+pub fn is_yielded(name: &str, config: &Config) -> bool {
+    name == "wrapup" && !Policy::of(config).active
 }
 
 /// Finds a command by name, alias or unique prefix of a name.

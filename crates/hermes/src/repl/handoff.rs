@@ -4,14 +4,13 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hermes_agent::handoff::finish;
 use hermes_core::SessionId;
 use hermes_handoff::trigger::{self, Dispatch, Inbound, Typed, WrapUp, dispatch};
 use hermes_handoff::{BuildResult, LEAST_MESSAGES, Policy, Status};
 
 use super::Repl;
 use super::commands::Next;
-use crate::commands::chat;
+use crate::commands::{chat, handoff};
 use crate::out;
 
 /// For how long a build is waited for before the prompt comes back. Most without a slow model are
@@ -52,7 +51,9 @@ impl Repl<'_> {
     /// `/wrapup`.
     pub(super) fn wrap_up(&mut self, focus: &str) -> anyhow::Result<Next> {
         if !Policy::of(&self.services.config).active {
-            out::note("the plugin hermes-handoff is enabled and hands over itself");
+            out::note(
+                "the plugin hermes-handoff is enabled and hands over itself, without /wrapup",
+            );
             return Ok(Next::Stay);
         }
         let line = format!("/wrapup {focus}");
@@ -81,15 +82,20 @@ impl Repl<'_> {
         let Some(Running { session, thread }) = self.handoff.take_if(done) else {
             return Ok(());
         };
+        if !thread.is_finished() {
+            out::note("the handoff is still being written; you leave when it is done");
+        }
         let result = thread.join().map_err(|_| anyhow::anyhow!("the handoff broke off"))??;
         let closes = result.status.is_built() && Policy::of(&self.services.config).close;
         if !closes {
             out::note(result.sentence());
             return Ok(());
         }
-        let hint = result.hint.clone();
-        let result = finish(&self.services, result)?;
-        out::note(BuildResult { hint, ..result }.sentence());
+        let (result, closed) = handoff::finished(&self.services, result);
+        out::note(result.sentence());
+        if !closed {
+            return Ok(());
+        }
         if *self.conversation.id() == session && !wait {
             self.tell_left("handoff");
             self.start_new()?;

@@ -214,9 +214,10 @@ impl Repl<'_> {
     }
 
     /// A command of this program or of a plugin. A plugin's comes before beginnings of names of this
-    /// program's, and never before a whole name.
+    /// program's, and never before a whole name that this program does not yield.
     fn command(&mut self, name: &str, argument: &str) -> anyhow::Result<Next> {
-        if !commands::is_built_in(name)
+        let yields = commands::is_yielded(name, &self.services.config);
+        if (yields || !commands::is_built_in(name))
             && let Some(own) = self.plugin_command(name)
         {
             return self.run_plugin_command(&own, name, argument);

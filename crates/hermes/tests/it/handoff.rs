@@ -207,6 +207,72 @@ fn the_bare_word_ends_the_session_and_the_next_one_starts_with_its_capsule() {
 }
 
 #[test]
+fn the_bare_word_said_by_one_process_ends_the_session_that_it_names() {
+    let rig = Rig::new();
+    let server = serve(None);
+    rig.endpoint(&server, "");
+    let old = talked(&rig);
+    let asked = server.received().len();
+    let none = rig.run(["chat", "-q", "handoff"]);
+    assert_eq!(none.code, 6, "{}", none.stderr);
+    assert!(none.stderr.contains("hermes -c chat -q handoff"), "{}", none.stderr);
+    assert_eq!(server.received().len(), asked, "the word does not go to the model");
+    // For a script it is a message like any other, and so is a sentence.
+    rig.json(["--resume", &old, "chat", "--json", "-q", "handoff"]);
+    rig.ok(["--resume", &old, "chat", "-q", "can you do a handoff for me?"]);
+    assert_eq!(server.received().len(), asked + 2);
+
+    let ran = rig.run(["--resume", &old, "chat", "-q", " Hand-off! "]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("Writing the handoff of session {old}")));
+    assert!(ran.stderr.contains("The handoff is written (8 messages"), "{}", ran.stderr);
+    let shown = rig.json(["sessions", "show", &old, "--json"]);
+    assert!(shown.to_string().contains("\"end_reason\":\"handoff\""), "{shown}");
+    assert!(!bodies(&server).contains("Hand-off!"));
+
+    rig.endpoint(&server, "handoff:\n  close: false\n");
+    let next = rig.json(["chat", "--json", "-q", "something else"]);
+    let next = next["session_id"].as_str().unwrap();
+    let short = rig.run(["--resume", next, "chat", "-q", "/wrapup the port"]);
+    assert_eq!(short.code, 1, "{}", short.stderr);
+    assert!(short.stderr.contains("too_short"), "{}", short.stderr);
+    rig.json(["--resume", next, "chat", "--json", "-q", "and more"]);
+    assert_eq!(rig.run(["--resume", next, "chat", "-q", "/wrapup the port"]).code, 0);
+    assert!(bodies(&server).contains("dwell on: the port"));
+    let shown = rig.json(["sessions", "show", next, "--json"]);
+    assert!(!shown.to_string().contains("\"end_reason\":\"handoff\""), "{shown}");
+}
+
+/// Of the shape of the article's plugin: a command of its own.
+const THEIRS: &str = r#"
+def register(ctx):
+    ctx.register_command("wrapup", lambda raw_args: f"THEIR HANDOFF of {raw_args}")
+"#;
+
+#[test]
+fn the_plugin_of_that_name_has_its_own_wrapup_and_no_other_plugin_has() {
+    for (name, theirs) in [("hermes-handoff", true), ("another", false)] {
+        let rig = Rig::new();
+        let server = serve(None);
+        rig.endpoint(&server, "");
+        let folder = rig.home().join("plugins").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("plugin.yaml"), format!("name: {name}\nversion: \"1.0\"\n"))
+            .unwrap();
+        std::fs::write(folder.join("__init__.py"), THEIRS).unwrap();
+        rig.ok(["plugins", "enable", name]);
+        let terminal = Terminal::start(&rig, &[]);
+        terminal.wait_for_prompt();
+        terminal.line("/wrapup the port");
+        terminal.wait_for(if theirs { "THEIR HANDOFF of the port" } else { "no_session" });
+        terminal.wait_for_prompt();
+        terminal.send("\x04");
+        let (code, screen) = terminal.end();
+        assert_eq!((code, screen.contains("THEIR HANDOFF")), (0, theirs), "{screen}");
+    }
+}
+
+#[test]
 fn the_plugin_of_that_name_keeps_the_built_in_quiet() {
     let rig = Rig::new();
     let server = serve(None);
