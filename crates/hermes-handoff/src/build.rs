@@ -482,18 +482,11 @@ fn ended(
     status: Status,
     reason: Option<&str>,
 ) -> Box<BuildResult> {
+    let none = BuildResult::none(build.session.clone(), status, reason.map(str::to_owned));
     Box::new(BuildResult {
-        status,
-        reason: reason.map(str::to_owned),
         lane: opened.and_then(|opened| opened.stem.clone()),
-        session_id: build.session.clone(),
         messages: opened.map_or(0, |opened| opened.source.messages()),
-        chars: 0,
-        words: 0,
-        writer: None,
         prepass: pass_name(build).to_owned(),
-        path: None,
-        capsule: None,
         hint: match status {
             Status::ConfidentialUnsupported => {
                 Some("this lane is confidential and nothing here can scrub a text".to_owned())
@@ -503,5 +496,6 @@ fn ended(
             }
             _ => None,
         },
+        ..none
     })
 }

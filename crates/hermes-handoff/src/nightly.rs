@@ -236,8 +236,11 @@ impl NightReport {
         }
         let counts: Vec<String> =
             self.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
-        let counts =
-            if counts.is_empty() { "nothing was due".to_owned() } else { counts.join(", ") };
+        let counts = match (counts.is_empty(), self.problems.is_empty()) {
+            (true, true) => "nothing was due".to_owned(),
+            (true, false) => "nothing was built".to_owned(),
+            (false, _) => counts.join(", "),
+        };
         let _ = writeln!(out, "{counts}");
         out
     }

@@ -38,7 +38,7 @@ impl Policy {
         Self {
             active: !plugin,
             close: config.handoff.close,
-            inject: config.handoff.inject && !matches!(inject, Some(Datum::Bool(false))),
+            inject: config.handoff.inject && !inject.is_some_and(is_off),
             prepass: config.handoff.prepass,
             after_compactions: config.handoff.after_compactions,
             on_compaction_failure: config.handoff.on_compaction_failure == "handoff",
@@ -57,9 +57,36 @@ impl Policy {
     }
 }
 
+/// Whether a plugin's setting switches something off, in quotation marks too.
+fn is_off(datum: &Datum) -> bool {
+    matches!(datum.to_string().to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0")
+}
+
 fn entry<'a>(datum: &'a Datum, key: &str) -> Option<&'a Datum> {
     match datum {
         Datum::Map(pairs) => pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plugins_own_setting_stops_the_injection_however_it_is_written() {
+        let injects = |value: Datum| {
+            let map = |key: &str, value| Datum::Map(vec![(key.to_owned(), value)]);
+            let mut config = Config::default();
+            config.plugins.entries = map(PLUGIN, map("settings", map("inject", value)));
+            Policy::of(&config).inject
+        };
+        for off in [Datum::Bool(false), Datum::Text("False".into()), Datum::Number("0".into())] {
+            assert!(!injects(off.clone()), "{off:?}");
+        }
+        for on in [Datum::Bool(true), Datum::Null, Datum::Text("true".into())] {
+            assert!(injects(on.clone()), "{on:?}");
+        }
+        assert!(Policy::of(&Config::default()).delivers());
     }
 }

@@ -92,6 +92,24 @@ pub struct BuildResult {
 }
 
 impl BuildResult {
+    /// A build that came to no capsule.
+    pub fn none(session_id: SessionId, status: Status, reason: Option<String>) -> Self {
+        Self {
+            status,
+            reason,
+            lane: None,
+            session_id,
+            messages: 0,
+            chars: 0,
+            words: 0,
+            writer: None,
+            prepass: "none".to_owned(),
+            path: None,
+            capsule: None,
+            hint: None,
+        }
+    }
+
     /// What the person is told.
     pub fn sentence(&self) -> String {
         let reason = self.reason.as_deref().unwrap_or("the cause is not known");

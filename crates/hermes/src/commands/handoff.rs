@@ -61,27 +61,31 @@ const fn exit_of(status: Status) -> Exit {
     }
 }
 
-/// The services for a build of a session.
+/// The services that ask a writer, of a session's model; they store nothing.
 ///
 /// # Errors
 /// If configuration or store cannot be used.
 pub fn services(app: &App, session: Option<&SessionId>) -> anyhow::Result<Services> {
-    open(app, session, App::services)
+    open(app, app.reader()?, session, App::services)
 }
 
-/// The same with the plugins that are enabled, for whatever ends a session.
+/// The services for a build of a session, with the plugins that are enabled, for it may end one.
 ///
 /// # Errors
 /// As [`services`].
 pub fn plugged_services(app: &App, session: Option<&SessionId>) -> anyhow::Result<Services> {
-    open(app, session, App::plugged_services)
+    open(app, app.store(OpenMode::ReadWrite)?, session, App::plugged_services)
 }
 
 type Open = fn(&App, Loaded, Store, Option<&SessionInfo>) -> anyhow::Result<Services>;
 
-fn open(app: &App, session: Option<&SessionId>, open: Open) -> anyhow::Result<Services> {
+fn open(
+    app: &App,
+    store: Store,
+    session: Option<&SessionId>,
+    open: Open,
+) -> anyhow::Result<Services> {
     let loaded = app.config()?;
-    let store = app.store(OpenMode::ReadWrite)?;
     let info = match session {
         Some(id) => store.session(id)?,
         None => None,
@@ -90,15 +94,23 @@ fn open(app: &App, session: Option<&SessionId>, open: Open) -> anyhow::Result<Se
 }
 
 fn build(app: &App, reference: &str, focus: Option<&str>, as_json: bool) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
-    // A session that is not there is a result of its own.
-    let session =
-        app.session(&store, reference).map_or_else(|_| SessionId::new(reference), |info| info.id);
-    store.close();
-    let services = plugged_services(app, Some(&session))?;
-    let result = chat::runtime()?.block_on(services.hand_off(&session, focus).run());
-    plugged::over(&services)?;
-    services.store.close();
+    let result = match app.store(OpenMode::ReadWrite) {
+        Ok(store) => {
+            // A session that is not there is a result of its own.
+            let session = app.session(&store, reference).map(|info| info.id);
+            store.close();
+            let session = session.unwrap_or_else(|_| SessionId::new(reference));
+            let services = plugged_services(app, Some(&session))?;
+            let result = chat::runtime()?.block_on(services.hand_off(&session, focus).run());
+            plugged::over(&services)?;
+            services.store.close();
+            result
+        }
+        Err(error) => {
+            let why = format!("{error:#}");
+            BuildResult::none(SessionId::new(reference), Status::WriteFailed, Some(why))
+        }
+    };
     if as_json {
         out::json(&result)?;
     } else if result.status == Status::Ok {
@@ -150,7 +162,7 @@ pub fn finished(services: &Services, result: BuildResult) -> (BuildResult, bool)
 }
 
 fn list(app: &App, all: bool, as_json: bool) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
+    let store = app.reader()?;
     let handoffs = handoffs(app, &store);
     reconcile(&handoffs);
     let listed = handoffs.list()?;

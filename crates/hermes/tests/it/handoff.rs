@@ -207,6 +207,22 @@ fn the_bare_word_ends_the_session_and_the_next_one_starts_with_its_capsule() {
 }
 
 #[test]
+fn a_store_that_cannot_be_opened_is_a_result_like_any_other() {
+    let rig = Rig::new();
+    std::fs::create_dir_all(rig.home()).unwrap();
+    std::fs::write(rig.home().join("state.db"), "no database\n".repeat(1_000)).unwrap();
+    let ran = rig.run(["handoff", "build", "--session-id", "old", "--json"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["status"], "write_failed");
+    assert!(result["reason"].as_str().unwrap().contains("store"), "{result}");
+    let told = rig.run(["handoff", "build", "--session-id", "old"]);
+    assert!(told.stderr.contains("There is no handoff (write_failed)"), "{}", told.stderr);
+    let night = rig.run(["handoff", "nightly"]);
+    assert_eq!((night.code, night.stdout.lines().last()), (1, Some("nothing was built")));
+}
+
+#[test]
 fn the_bare_word_said_by_one_process_ends_the_session_that_it_names() {
     let rig = Rig::new();
     let server = serve(None);
