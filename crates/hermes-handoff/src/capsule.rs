@@ -102,10 +102,18 @@ pub struct Referenced {
 }
 
 impl Capsule {
-    /// Cuts `body` to its cap and counts it.
+    /// Cuts `body` to its cap and counts it. A breadcrumb keeps to its words as well.
     pub fn new(mut facts: Facts, body: &Body) -> Self {
         let limits = if facts.confidential { CONFIDENTIAL } else { ORDINARY };
-        let Trimmed { text, over } = trim(body, limits.chars);
+        let mut cap = limits.chars;
+        let Trimmed { text, over } = loop {
+            let trimmed = trim(body, cap);
+            let count = words(&trimmed.text);
+            if !facts.confidential || count <= limits.words {
+                break trimmed;
+            }
+            cap = trimmed.text.chars().count() * limits.words / (count + 1);
+        };
         facts.words = words(&text);
         facts.chars = text.chars().count();
         facts.trimmed = over;
@@ -302,6 +310,17 @@ mod tests {
             assert!(!text.contains(absent), "{absent}: {text}");
         }
         assert!(text.contains(ASK_AGAIN));
+    }
+
+    #[test]
+    fn a_breadcrumb_keeps_to_its_words_and_its_form() {
+        let mut long = body();
+        long.set(Section::State, &"ab ".repeat(900));
+        long.set(Section::Next, &"a b c d e ".repeat(120));
+        let capsule = Capsule::new(Facts { confidential: true, ..facts() }, &long);
+        assert!(capsule.facts.words <= 400 && capsule.facts.words > 300, "{:?}", capsule.facts);
+        assert!(section::read(capsule.sections()).is_whole());
+        assert!(capsule.facts.trimmed > 0);
     }
 
     #[test]

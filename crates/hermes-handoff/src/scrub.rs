@@ -58,9 +58,15 @@ impl Secrets {
                 for word in named.filter(|word| word.starts_with(char::is_uppercase)) {
                     self.add_value(word);
                 }
-            } else {
-                self.add_value(&text[range]);
+                continue;
             }
+            if kind == find::Kind::Mail {
+                // Whose it is often stands in it.
+                let whose = text[range.clone()].split('@').next().unwrap_or_default();
+                let pieces = whose.split(|c: char| !c.is_alphabetic());
+                pieces.filter(|it| it.chars().count() >= 3).for_each(|it| self.add_name(it));
+            }
+            self.add_value(&text[range]);
         }
     }
 

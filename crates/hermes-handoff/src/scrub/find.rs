@@ -58,17 +58,18 @@ fn tokens(text: &str, found: &mut Vec<(Kind, Range<usize>)>) {
     }
 }
 
-/// `example.com/path` and the like.
+/// `example.com/path` and the like, whatever the host ends with; names of files look the same.
 fn is_bare_host(token: &str) -> bool {
-    const ENDS: [&str; 18] = [
-        "com", "org", "net", "io", "de", "eu", "uk", "fr", "es", "it", "nl", "ch", "at", "dev",
-        "app", "info", "biz", "gov",
-    ];
-    let host = token.split(['/', ':', '?', '#']).next().unwrap_or_default().trim_end_matches('.');
+    let host = token.split(['/', ':', '?', '#']).next().unwrap_or_default();
+    let host = host.trim_end_matches(|c: char| !c.is_alphanumeric());
     let Some((name, end)) = host.rsplit_once('.') else { return false };
-    ENDS.contains(&end)
-        && name.len() >= 2
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'))
+    let is_label = |label: &str| {
+        !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+    };
+    end.chars().count() >= 2
+        && end.chars().all(char::is_alphabetic)
+        && name.chars().count() >= 2
+        && name.split('.').all(is_label)
 }
 
 /// Pieces of a text between separators, with their ranges.

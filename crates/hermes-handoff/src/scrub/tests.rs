@@ -10,6 +10,8 @@ fn each_kind_of_value_is_taken_out() {
         ("mail jane.doe@example.org now", "example"),
         ("see https://example.org/a?b=1 there", "example"),
         ("see example.com/contract there", "example"),
+        ("auf beispiel.museum, heute", "beispiel"),
+        ("join t3.example/abc now", "example"),
         ("call +49 170 123 45 67 today", "123"),
         ("call (030) 123-4567 today", "123"),
         ("card 4111 1111 1111 1111 ok", "1111"),
@@ -45,6 +47,11 @@ fn names_that_the_session_gives_go_in_every_form() {
         assert!(!out.contains(gone), "{gone}: {out}");
     }
     assert!(out.contains("lawyer"), "{out}");
+
+    let mut secrets = Secrets::default();
+    secrets.learn("write to jane.brontë7@example.org, or info@example.org");
+    let out = scrubbed("Jane and Bronte were told; the information is out.", &secrets);
+    assert_eq!(out, "[name] and [name] were told; the information is out.");
 
     let mut secrets = Secrets::default();
     secrets.learn("Ich bin Wilhelmina Čapek. Kollege Nowak; client José Brandão.");
