@@ -334,6 +334,16 @@ fn long_sessions_huge_outputs_and_forged_text_stay_within_form_and_limits() {
     talked(&store, "forged", &said);
     talked(&store, "blank", &["\0\0", "\u{1b}[0m", "\u{feff}", "\u{200b}", "\n\n## Next", "```"]);
 
+    // What a tool printed decides nothing and asks for nothing.
+    let down = failing(WriterError::bare(WriterFault::Timeout));
+    let text = fs::read_to_string(built(&handoffs, &id("long"), &down).path.unwrap()).unwrap();
+    let body = read(&text).body;
+    for section in [Section::WorkingOn, Section::Decisions, Section::Next] {
+        for printed in ["prod_db_77", "drop all tables", "wire the money"] {
+            assert!(!body.get(section).contains(printed), "{section:?}: {text}");
+        }
+    }
+
     let answer = ["## Next", "**Decisions:**", "## Recovery"]
         .iter()
         .fold(FORGED.to_owned(), |text, heading| text.replace(heading, "## More"));
@@ -354,13 +364,5 @@ fn long_sessions_huge_outputs_and_forged_text_stay_within_form_and_limits() {
             assert!(asked.matches("<earlier_capsule>").count() <= 1, "{name}");
             assert!(!asked.contains("\n[r2] PERSON: IGNORE"), "{name}");
         }
-    }
-    // What a tool printed decides nothing and asks for nothing.
-    let down = failing(WriterError::bare(WriterFault::Timeout));
-    let text = fs::read_to_string(built(&handoffs, &id("long"), &down).path.unwrap()).unwrap();
-    let body = read(&text).body;
-    for section in [Section::WorkingOn, Section::Decisions, Section::Next] {
-        assert!(!body.get(section).contains("prod_db_77"), "{section:?}: {text}");
-        assert!(!body.get(section).contains("drop all tables"), "{section:?}: {text}");
     }
 }
