@@ -91,9 +91,9 @@ impl Repl<'_> {
             out::note(result.sentence());
             return Ok(());
         }
-        let (result, closed) = handoff::finished(&self.services, result);
+        let (result, ended) = handoff::finished(&self.services, result);
         out::note(result.sentence());
-        if !closed {
+        if !ended {
             return Ok(());
         }
         if *self.conversation.id() == session && !wait {
