@@ -6,6 +6,7 @@
 //! lane.
 
 use hermes_core::{Digest, Lane, SessionId, Timestamp};
+use hermes_home::FileLock;
 use hermes_home::redact::Redactor;
 use hermes_store::{CapsuleState, NewCapsule, SessionInfo, StoreError};
 
@@ -359,14 +360,18 @@ fn keep(
     let Some(record) = handoffs.store.capsule(&facts.id)? else {
         return Err(HandoffError::NotFound { reference: facts.id.clone() });
     };
-    let published = handoffs.lock().and_then(|lock| handoffs.publish(&record, Some(staged), &lock));
-    if let Err(error) = published {
-        // Without files nobody could see or change it: as if it had not been built.
-        if let Err(error) = handoffs.withdraw(&record, before.as_ref()) {
+    // Without files nobody could see or change it: as if it had not been built.
+    let withdrawn = |error: HandoffError, lock: Option<&FileLock>| {
+        if let Err(error) = handoffs.withdraw(&record, before.as_ref(), lock) {
             tracing::warn!(capsule = %record.id, %error, "the note of the capsule before is not back");
         }
-        return Err(error);
-    }
+        error
+    };
+    let lock = handoffs.lock().map_err(|error| withdrawn(error, None))?;
+    handoffs
+        .publish(&record, Some(staged), &lock)
+        .map_err(|error| withdrawn(error, Some(&lock)))?;
+    drop(lock);
     if let Err(error) = handoffs.remove_elsewhere(&superseded, &record) {
         tracing::warn!(capsule = %record.id, %error, "files of the capsule before it stay");
     }

@@ -195,17 +195,20 @@ impl Handoffs {
         Ok(text.map(|text| Before { record, text }))
     }
 
-    /// Undoes a capsule whose files cannot be written: what waited before it waits again.
+    /// Undoes a capsule whose files cannot be written: what waited before it waits again. Without the
+    /// lock no file is touched.
     pub(crate) fn withdraw(
         &self,
         record: &CapsuleRecord,
         before: Option<&Before>,
+        lock: Option<&FileLock>,
     ) -> Result<(), HandoffError> {
-        let lock = self.lock();
         let why = "its files could not be written";
         let older = before.map(|it| (it.record.id.as_str(), it.text.as_str()));
         let waits = self.store.withdraw_capsule(&record.id, why, older)?;
-        let _lock = lock?;
+        if lock.is_none() {
+            return Ok(());
+        }
         if let (true, Some(before)) = (waits, before)
             && before.record.published
         {

@@ -21,6 +21,8 @@ use crate::{Handoffs, Offer, Start, WAITS_MILLIS, without_capsule};
 
 const START: Timestamp = Timestamp(1_796_032_560_000_000);
 const STEPS: usize = 24;
+/// Behind the steps of a build: its files cannot be written, so it is taken back.
+const WITHDRAWN: usize = 4;
 
 fn rounds() -> u64 {
     std::env::var("HERMES_INTERLEAVINGS").ok().and_then(|n| n.parse().ok()).unwrap_or(25)
@@ -82,13 +84,15 @@ impl World {
         (u64::from_le_bytes(bytes) % sides as u64) as usize
     }
 
-    /// Builds a capsule about some session and is killed after `steps` of its four steps.
+    /// Builds a capsule about some session and is killed after `steps` of its four steps, or cannot
+    /// write its files.
     fn build(&mut self, process: usize, steps: usize) {
         let about = SessionId::new(format!("s{:03}", 1 + self.roll(self.sessions as usize)));
         self.capsules += 1;
         let id = format!("c{:03}", self.capsules);
         let now = self.env.now();
         let Process { store, handoffs, .. } = &self.processes[process];
+        let before = handoffs.before(Some(&lane())).unwrap();
         let created = store.create_capsule(NewCapsule {
             id: id.clone(),
             lane: Some(lane()),
@@ -105,6 +109,11 @@ impl World {
         created.unwrap();
         let record = store.capsule(&id).unwrap().unwrap();
         let lock = handoffs.lock().unwrap();
+        if steps == WITHDRAWN {
+            handoffs.write_note(&record).unwrap();
+            handoffs.withdraw(&record, before.as_ref(), Some(&lock)).unwrap();
+            return;
+        }
         if steps == 3 {
             handoffs.publish(&record, None, &lock).unwrap();
             return;
@@ -178,7 +187,7 @@ impl World {
         let process = self.roll(2);
         match self.roll(20) {
             0..=3 => {
-                let steps = self.roll(4);
+                let steps = self.roll(1 + WITHDRAWN);
                 self.build(process, steps);
             }
             4 => self.build(process, 3),

@@ -156,8 +156,7 @@ fn a_capsule_that_no_model_wrote_or_that_a_person_made_huge_shuts_out_no_good_on
         text.replace("- The tokens", &format!("{}\n- The tokens", "more and more ".repeat(60_000)));
     std::fs::write(&path, huge).unwrap();
     let third = talked(&store, "third", &TALK);
-    let writer =
-        saying(&good.repeat(1).replace("are done", &format!("are {}done", "very ".repeat(600))));
+    let writer = saying(&good.replace("are done", &format!("are {}done", "very ".repeat(600))));
     let result = built(&handoffs, &third, &writer);
     assert_eq!(result.status, Status::Ok, "{result:?}");
     assert!(writer.asked.lock().unwrap()[0].user.chars().count() < 16_000);
