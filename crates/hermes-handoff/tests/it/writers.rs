@@ -1,6 +1,6 @@
 //! The ways in which a writer can fail, and where each is said.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use hermes_handoff::capsule::status_line;
 use hermes_handoff::writer::{WriterError, WriterFault};
@@ -19,6 +19,10 @@ impl Heard {
 
     /// Runs `work` while everything that is logged is heard.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        // While there is one subscriber only, whichever thread comes first to a place that logs
+        // decides whether anybody hears it.
+        static SECOND: OnceLock<tracing::Dispatch> = OnceLock::new();
+        SECOND.get_or_init(|| tracing::Dispatch::new(Self::default()));
         tracing::subscriber::with_default(self.clone(), work)
     }
 }
