@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use hermes_core::{DeleteReason, SessionId};
 use rusqlite::backup::Backup;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::types::Value;
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension as _, Transaction, params, params_from_iter,
+};
 
 use crate::db::Doing as _;
 use crate::files::{self, io_at};
@@ -130,10 +133,15 @@ fn forget_in(
         .cloned()
         .collect();
     if !known.is_empty() {
-        copy.delete_session(DeleteRequest::new(known, reason))?;
+        copy.delete_session(DeleteRequest { quiet: true, ..DeleteRequest::new(known, reason) })?;
         copy.scrub()?;
     }
     copy.close();
+    done_with(path)
+}
+
+/// Removes what work on a copy leaves beside it.
+fn done_with(path: &Path) -> Result<(), StoreError> {
     let beside = path.with_extension("side");
     if beside.exists() {
         std::fs::remove_dir_all(&beside).map_err(io_at(&beside))?;
@@ -147,6 +155,74 @@ fn forget_in(
         }
     }
     Ok(())
+}
+
+/// What a restored copy has from the store that it replaces.
+const CARRIED: [&str; 3] = ["outbox", "receipt", "tombstone"];
+
+/// The rows of a table.
+struct Table {
+    name: &'static str,
+    columns: Vec<String>,
+    rows: Vec<Vec<Value>>,
+    /// The highest number that was given out.
+    last: Option<i64>,
+}
+
+impl Table {
+    fn read(connection: &Connection, name: &'static str) -> Result<Self, StoreError> {
+        const DOING: &str = "reading what was deleted";
+        let mut statement = connection.prepare(&format!("SELECT * FROM {name}")).doing(DOING)?;
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let count = columns.len();
+        let rows = statement
+            .query_map([], |row| (0..count).map(|at| row.get(at)).collect())
+            .doing(DOING)?
+            .collect::<Result<_, _>>()
+            .doing(DOING)?;
+        // Numbers of deleted sessions are given to no other one.
+        let counted = if name == "tombstone" { "sessions" } else { name };
+        let last = connection
+            .query_row("SELECT seq FROM sqlite_sequence WHERE name = ?1", [counted], |row| {
+                row.get(0)
+            })
+            .optional()
+            .doing(DOING)?;
+        Ok(Self { name, columns, rows, last })
+    }
+
+    fn write(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+        const DOING: &str = "carrying over what was deleted";
+        let name = self.name;
+        let is_of_sessions = name == "tombstone";
+        if !is_of_sessions {
+            tx.execute(&format!("DELETE FROM {name}"), []).doing(DOING)?;
+        }
+        let marks: Vec<String> = (1..=self.columns.len()).map(|n| format!("?{n}")).collect();
+        let (columns, marks) = (self.columns.join(", "), marks.join(", "));
+        let sql = if is_of_sessions {
+            // One that came back since is there under the number that it had when it was deleted.
+            format!(
+                "INSERT OR REPLACE INTO {name} ({columns}) SELECT {marks}
+                 WHERE ?1 NOT IN (SELECT session_no FROM sessions)"
+            )
+        } else {
+            format!("INSERT INTO {name} ({columns}) VALUES ({marks})")
+        };
+        let mut statement = tx.prepare(&sql).doing(DOING)?;
+        for row in &self.rows {
+            statement.execute(params_from_iter(row)).doing(DOING)?;
+        }
+        if let Some(last) = self.last {
+            let counted = if is_of_sessions { "sessions" } else { name };
+            tx.execute(
+                "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1",
+                params![counted, last],
+            )
+            .doing(DOING)?;
+        }
+        Ok(())
+    }
 }
 
 impl Store {
@@ -235,7 +311,28 @@ impl Store {
                 .doing(DOING)?;
             found.collect::<Result<Vec<_>, _>>().doing(DOING)
         })?;
-        forget_in(self, fresh, &deleted.unwrap_or_default(), DeleteReason::Delete)
+        forget_in(self, fresh, &deleted.unwrap_or_default(), DeleteReason::Delete)?;
+        self.carry_over(fresh)
+    }
+
+    /// Gives a copy what became known of deletions since it was made: what was told of them and
+    /// what was not, their receipts, and which sessions are gone.
+    fn carry_over(&self, fresh: &Path) -> Result<(), StoreError> {
+        let known = self.inner().read_at_once(|connection| {
+            CARRIED
+                .iter()
+                .map(|table| Table::read(connection, table))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        let copy = opened(self, fresh)?;
+        let wait = copy.inner().options().busy_timeout;
+        copy.inner().write(move |side| {
+            side.transaction(wait, |tx| {
+                known.iter().flatten().try_for_each(|table| table.write(tx))
+            })
+        })?;
+        copy.close();
+        done_with(fresh)
     }
 
     /// Writes the pages of a checked file over the store, in one transaction of the writer, so

@@ -5,10 +5,10 @@
 //! stay. The ledger keeps its rows; their texts and bodies go.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use hermes_core::{DeleteReason, Digest, Hasher, OutboxEvent, SessionDelete, SessionId};
-use rusqlite::{OptionalExtension as _, Transaction, params};
+use hermes_core::{DeleteReason, Digest, Hasher, Origin, OutboxEvent, SessionDelete, SessionId};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::db::Doing as _;
 use crate::files::SessionFiles;
@@ -17,7 +17,7 @@ use crate::rows::{key_range, unreadable};
 use crate::store::Store;
 use crate::{
     DeleteReceipt, DeleteRequest, MovedTo, Remaining, RemovedSession, StoreError, StorePaths,
-    apply, backup, capsules, draft, engage, files, point, scrub, search, spool,
+    apply, backup, capsules, codes, draft, engage, files, outputs, point, scrub, search, spool,
 };
 
 const DOING: &str = "deleting sessions";
@@ -43,7 +43,11 @@ struct Job {
     /// The caller named the request himself.
     named: bool,
     moved: Option<MovedTo>,
-    db: std::path::PathBuf,
+    /// It was told when it happened first.
+    quiet: bool,
+    outputs_dir: Option<PathBuf>,
+    typed_lines: Option<PathBuf>,
+    db: PathBuf,
 }
 
 pub(crate) fn delete(
@@ -119,6 +123,7 @@ fn job_of(store: &Store, request: DeleteRequest<'_>) -> Result<Job, StoreError> 
     let identity = match (&request.chosen_by, &request.moved) {
         (Some(choice), _) if named => serde_json::to_vec(&(choice, reason, profile)),
         (_, Some(moved)) => serde_json::to_vec(&(ids, reason, profile, &moved.profile)),
+        _ if request.with_derived => serde_json::to_vec(&(ids, reason, profile, true)),
         _ => serde_json::to_vec(&(ids, reason, profile)),
     };
     let identity = identity.map_err(|error| unreadable("delete request", error.to_string()))?;
@@ -127,6 +132,9 @@ fn job_of(store: &Store, request: DeleteRequest<'_>) -> Result<Job, StoreError> 
         chosen: request.chosen_by.is_some(),
         named,
         moved: request.moved,
+        quiet: request.quiet,
+        outputs_dir: request.outputs_dir,
+        typed_lines: request.typed_lines,
         request_id: request.request_id.unwrap_or_else(|| format!("same-{}", digest.short())),
         digest,
         reason: request.reason,
@@ -180,15 +188,28 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
         check_held(tx, job, id, *session_no)?;
         check_moved(job, id)?;
     }
+    let mut files = session_files(job, &all);
+    let mut remaining = remaining(tx, job, &all)?;
+    let outputs = match &job.outputs_dir {
+        Some(folder) => outputs::owned(tx, folder, &all)?,
+        None => Vec::new(),
+    };
+    let outputs = outputs.iter().map(|path| path.display().to_string());
+    if job.moved.is_some() {
+        // The results that name them name them by their place.
+        remaining.extend(outputs.map(|id| Remaining { kind: "output".to_owned(), id }));
+    } else {
+        files.extend(outputs);
+    }
     let mut receipt = DeleteReceipt {
         request_id: job.request_id.clone(),
         deleted_at: job.claim.now,
         reason: job.reason,
         removed: Vec::new(),
-        remaining: remaining(tx, job, &all)?,
+        remaining,
         unknown,
         skipped,
-        files: session_files(job, &all),
+        files,
         scrubbed_at: None,
         moved: job.moved.clone(),
         replayed: false,
@@ -214,7 +235,9 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
         deleted_ids: if deleted.len() > 1 { deleted } else { Vec::new() },
         sessions_dir: job.sessions_dir.clone(),
     });
-    apply::store_event(tx, &event, job.claim.now)?;
+    if !job.quiet {
+        apply::store_event(tx, &event, job.claim.now)?;
+    }
     keep_receipt(tx, job, &receipt)?;
     scrub::is_due(tx)?;
     Ok(receipt)
@@ -355,8 +378,8 @@ fn keep_receipt(
 }
 
 /// The sessions with their compaction chains, up and down, and all delegated children.
-fn with_relatives(
-    tx: &Transaction<'_>,
+pub(crate) fn with_relatives(
+    tx: &Connection,
     named: &[(SessionId, i64)],
 ) -> Result<Vec<(SessionId, i64)>, StoreError> {
     let mut all: Vec<(SessionId, i64)> = Vec::new();
@@ -455,12 +478,46 @@ fn remaining(
             remaining.push(Remaining { kind: "backup".to_owned(), id });
         }
     }
+    if let Some(path) = &job.typed_lines
+        && were_typed(tx, path, all)?
+    {
+        let id = path.display().to_string();
+        remaining.push(Remaining { kind: "typed_lines".to_owned(), id });
+    }
     // What was kept of a damaged or replaced file cannot be gone through session by session.
     for path in backup::kept_aside(&job.db) {
         let id = path.display().to_string();
         remaining.push(Remaining { kind: "kept_file".to_owned(), id });
     }
     Ok(remaining)
+}
+
+/// Whether a file of typed lines has something that was said in these sessions.
+fn were_typed(
+    tx: &Transaction<'_>,
+    path: &Path,
+    all: &[(SessionId, i64)],
+) -> Result<bool, StoreError> {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: BTreeSet<&str> = text.lines().collect();
+    let mut statement = tx
+        .prepare_cached(
+            "SELECT value FROM part WHERE key BETWEEN ?1 AND ?2 AND kind = 0 AND origin = ?3",
+        )
+        .doing(DOING)?;
+    let user = codes::origin_code(Origin::User);
+    for (_, session_no) in all.iter().filter(|_| !lines.is_empty()) {
+        let (first, last) = key_range(*session_no);
+        let mut found = statement.query(params![first, last, user]).doing(DOING)?;
+        while let Some(row) = found.next().doing(DOING)? {
+            let said = row.get_ref(0).doing(DOING)?.as_str().unwrap_or_default();
+            if lines.contains(&*said.replace('\n', "<\\n>")) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 fn remove(

@@ -36,6 +36,7 @@ mod ledger;
 mod messages;
 mod moving;
 mod outbox;
+mod outputs;
 mod point;
 mod read;
 mod record;

@@ -64,6 +64,8 @@ pub struct MoveRequest {
     pub sessions_dir: Option<PathBuf>,
     /// Where those files go.
     pub sessions_dir_there: PathBuf,
+    /// A folder with whole outputs of commands; those that tool results name stay where they are.
+    pub outputs_dir: Option<PathBuf>,
     /// Report what would be moved and change nothing.
     pub dry_run: bool,
 }
@@ -315,6 +317,7 @@ fn deletion<'a>(
         held: held.to_vec(),
         dry_run,
         moved: Some(MovedTo { profile: request.to.clone(), sessions }),
+        outputs_dir: request.outputs_dir.clone(),
         skip_held: request.chosen_by.is_some(),
         chosen_by: request.chosen_by.clone(),
         ..DeleteRequest::new(request.ids.clone(), DeleteReason::ProfileRepair)

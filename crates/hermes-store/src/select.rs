@@ -1,9 +1,13 @@
 //! Choosing sessions by what they are: for bulk deletion and archiving, and for the sweeps.
 
+use std::collections::BTreeSet;
+
 use hermes_core::{SessionId, Timestamp};
-use rusqlite::ToSql;
+use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 
 use crate::db::Doing as _;
+use crate::delete::with_relatives;
+use crate::engage;
 use crate::store::Store;
 use crate::{SessionInfo, StoreError};
 
@@ -66,7 +70,10 @@ impl Selection {
 impl Store {
     /// The sessions that a selection names, the least recently used first.
     pub fn select(&self, selection: &Selection) -> Result<Vec<SessionInfo>, StoreError> {
-        let ids = self.inner().read(|connection| select(connection, selection))?;
+        let ids = self.inner().read_at_once(|connection| {
+            let found = select(connection, selection)?;
+            spare(connection, selection, found)
+        })?;
         let mut found = Vec::new();
         for id in ids.unwrap_or_default() {
             found.extend(self.session(&id)?.filter(|info| !(selection.empty && info.spooled)));
@@ -75,10 +82,119 @@ impl Store {
     }
 }
 
-fn select(
-    connection: &rusqlite::Connection,
+impl Store {
+    /// Whether something that is done from time to time is due; then it counts as done now.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn is_due(&self, what: &str, every_millis: i64) -> Result<bool, StoreError> {
+        const DOING: &str = "looking when something was done";
+        let inner = self.inner();
+        let (wait, now) = (inner.options().busy_timeout, inner.now());
+        let key = format!("done_{what}");
+        let last = |connection: &Connection| -> Result<Option<i64>, StoreError> {
+            connection
+                .query_row(
+                    "SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = ?1",
+                    [&key],
+                    |row| row.get(0),
+                )
+                .optional()
+                .doing(DOING)
+        };
+        let is_due = |last: Option<i64>| {
+            last.is_none_or(|last| now >= Timestamp(last).plus_millis(every_millis))
+        };
+        // Most times it is not, and a read costs little.
+        if !is_due(inner.read(last)?.flatten()) {
+            return Ok(false);
+        }
+        inner.write(|side| {
+            side.light_transaction(wait, |tx| {
+                let due = is_due(last(tx)?);
+                if due {
+                    tx.execute(
+                        "INSERT OR REPLACE INTO state_meta (key, value) VALUES (?1, ?2)",
+                        params![key, now.0.to_string()],
+                    )
+                    .doing(DOING)?;
+                }
+                Ok(due)
+            })
+        })
+    }
+}
+
+/// Leaves out those whose relatives a choice does not mean: what goes along with a session (its
+/// compaction chain, the work it delegated) is no less pinned, archived or in use than itself, and a
+/// session that holds nothing takes none along that does.
+fn spare(
+    connection: &Connection,
     selection: &Selection,
+    found: Vec<SessionId>,
 ) -> Result<Vec<SessionId>, StoreError> {
+    let chosen: BTreeSet<SessionId> = found.iter().cloned().collect();
+    let mut kept = Vec::new();
+    for id in found {
+        let Some(no) = engage::number_of(connection, &id)? else { continue };
+        let own = (id.clone(), no);
+        let family = with_relatives(connection, &[first_of(connection, own.clone())?])?;
+        let mut spared = false;
+        for (relative, no) in family.iter().filter(|(relative, _)| *relative != id) {
+            let (pinned, archived, activity): (bool, bool, f64) = connection
+                .prepare_cached(
+                    "SELECT pinned, archived, coalesce(last_activity_at, started_at)
+                     FROM sessions WHERE session_no = ?1",
+                )
+                .and_then(|mut statement| {
+                    statement.query_row([no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                })
+                .doing(DOING)?;
+            let late = |at: Timestamp| activity >= at.as_seconds_f64();
+            spared |= (pinned && !selection.pinned)
+                || (archived && !selection.archived)
+                || selection.idle_since.is_some_and(late)
+                || (selection.empty && !chosen.contains(relative) && goes(connection, &own, *no)?);
+        }
+        if !spared {
+            kept.push(id);
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether a session goes along with another one.
+fn goes(connection: &Connection, with: &(SessionId, i64), no: i64) -> Result<bool, StoreError> {
+    let along = with_relatives(connection, std::slice::from_ref(with))?;
+    Ok(along.iter().any(|(_, other)| *other == no))
+}
+
+/// Where the chain begins, and whose work it is.
+fn first_of(
+    connection: &Connection,
+    session: (SessionId, i64),
+) -> Result<(SessionId, i64), StoreError> {
+    let mut seen = BTreeSet::from([session.1]);
+    let mut first = session;
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT p.id, p.session_no FROM sessions c JOIN sessions p ON p.id = c.parent_session_id
+             WHERE c.session_no = ?1 AND c.parent_kind IN ('compaction', 'delegate')",
+        )
+        .doing(DOING)?;
+    loop {
+        let parent = statement
+            .query_row([first.1], |row| Ok((SessionId::new(row.get::<_, String>(0)?), row.get(1)?)))
+            .optional()
+            .doing(DOING)?;
+        match parent {
+            Some((id, no)) if seen.insert(no) => first = (id, no),
+            _ => return Ok(first),
+        }
+    }
+}
+
+fn select(connection: &Connection, selection: &Selection) -> Result<Vec<SessionId>, StoreError> {
     let mut wheres: Vec<String> = vec!["1".to_owned()];
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
     let mut add = |condition: &str, value: Box<dyn ToSql>| {
@@ -130,6 +246,14 @@ fn select(
     }
     if !selection.pinned {
         wheres.push("s.pinned = 0".to_owned());
+    }
+    if selection.owner.is_some() {
+        // Delegated work is where the session is that handed it on.
+        wheres.push(
+            "NOT (s.parent_kind IS 'delegate' AND EXISTS
+                 (SELECT 1 FROM sessions p WHERE p.id = s.parent_session_id))"
+                .to_owned(),
+        );
     }
     if selection.ended {
         wheres.push("s.ended_at IS NOT NULL".to_owned());

@@ -263,6 +263,14 @@ pub struct DeleteRequest<'a> {
     pub chosen_by: Option<String>,
     /// They were copied to another profile.
     pub moved: Option<MovedTo>,
+    /// A folder with whole outputs of commands, which tool results name: those that only these
+    /// sessions name go along.
+    pub outputs_dir: Option<PathBuf>,
+    /// A file with lines that were typed at a prompt, one each, a line's own breaks as `<\n>`. It is
+    /// named as remaining if it has any of what was said.
+    pub typed_lines: Option<PathBuf>,
+    /// Write no event: it was told when it happened first.
+    pub quiet: bool,
 }
 
 impl DeleteRequest<'_> {
@@ -280,6 +288,9 @@ impl DeleteRequest<'_> {
             with_derived: false,
             chosen_by: None,
             moved: None,
+            outputs_dir: None,
+            typed_lines: None,
+            quiet: false,
         }
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct WriteSide {
     /// Rows written since the index was brought up to date, and the text in them.
     rows_behind: usize,
     text_behind: usize,
+    /// A job that asked to be done again after some time.
+    again: Option<(Duration, Job)>,
 }
 
 /// Which files stand under the names of the store and its log.
@@ -148,6 +150,11 @@ impl WriteSide {
         let rows = batch.iter().filter(|record| matches!(record, Record::Row(_))).count();
         self.rows_behind += rows;
         self.text_behind = self.text_behind.saturating_add(index::text_bytes(batch));
+    }
+
+    /// Has `job` done after some time, if the store is still open then.
+    pub(crate) fn again(&mut self, after: Duration, job: impl FnOnce(&mut Self) + Send + 'static) {
+        self.again = Some((after, Box::new(job)));
     }
 
     /// Whether the index is so many times as far behind as it may be.
@@ -276,6 +283,8 @@ struct Waiting {
     written: Option<Instant>,
     /// The index is too far behind to wait for an idle moment.
     hurry: bool,
+    /// A job for later; whoever closes the store first does without it.
+    later: Option<(Instant, Job)>,
     closing: bool,
 }
 
@@ -299,6 +308,10 @@ impl Shared {
         // The lock on the queue is not held while a job runs.
         while let Some(job) = { locked(&self.waiting).jobs.pop_front() } {
             job(&mut side);
+            if let Some((after, job)) = side.again.take() {
+                locked(&self.waiting).later = Some((Instant::now() + after, job));
+                self.bell.notify_one();
+            }
         }
         side
     }
@@ -326,10 +339,25 @@ impl Shared {
         value
     }
 
+    /// Waits for the bell, or until some time is over.
+    fn woken<'a>(
+        &self,
+        waiting: MutexGuard<'a, Waiting>,
+        at_most: Duration,
+    ) -> MutexGuard<'a, Waiting> {
+        match self.bell.wait_timeout(waiting, at_most) {
+            Ok((waiting, _)) => waiting,
+            Err(poisoned) => poisoned.into_inner().0,
+        }
+    }
+
     /// The thread: jobs that nobody waits for, and the index.
     fn serve(&self) {
         let mut waiting = locked(&self.waiting);
         loop {
+            if let Some((_, job)) = waiting.later.take_if(|(at, _)| *at <= Instant::now()) {
+                waiting.jobs.push_back(job);
+            }
             if !waiting.jobs.is_empty() {
                 drop(waiting);
                 self.run(|_| ());
@@ -338,6 +366,7 @@ impl Shared {
             }
             let idle = waiting.written.map(|at| at.elapsed());
             let closing = waiting.closing;
+            let later = waiting.later.as_ref().map(|(at, _)| at.duration_since(Instant::now()));
             match idle {
                 Some(idle) if closing || waiting.hurry || idle >= IDLE => {
                     waiting.written = None;
@@ -356,14 +385,14 @@ impl Shared {
                 _ if closing => return,
                 Some(idle) => {
                     let left = IDLE.saturating_sub(idle);
-                    waiting = match self.bell.wait_timeout(waiting, left) {
-                        Ok((waiting, _)) => waiting,
-                        Err(poisoned) => poisoned.into_inner().0,
-                    };
+                    waiting = self.woken(waiting, later.map_or(left, |later| left.min(later)));
                 }
-                None => {
-                    waiting = self.bell.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-                }
+                None => match later {
+                    Some(later) => waiting = self.woken(waiting, later),
+                    None => {
+                        waiting = self.bell.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                    }
+                },
             }
         }
     }
@@ -386,6 +415,7 @@ impl Worker {
             rescued: false,
             rows_behind: 0,
             text_behind: 0,
+            again: None,
         };
         let shared = Arc::new(Shared {
             side: Mutex::new(side),

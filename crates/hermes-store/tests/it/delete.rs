@@ -7,8 +7,8 @@ use hermes_core::{
     SessionId,
 };
 use hermes_store::{
-    DeleteReceipt, DeleteRequest, ParentKind, Record, Remaining, RequestFilter, SessionFilter,
-    Store, StoreError,
+    DeleteReceipt, DeleteRequest, ParentKind, Record, Remaining, RequestFilter, Selection,
+    SessionFilter, Store, StoreError,
 };
 
 use crate::delete_paths::bytes_found;
@@ -287,4 +287,140 @@ fn a_compacted_session_is_deleted_with_its_summaries() {
             raw.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
         assert_eq!(count, 0, "{table}");
     }
+}
+
+#[test]
+fn a_choice_takes_nothing_along_that_it_does_not_mean() {
+    let home = Home::new();
+    let store = home.store();
+    let old = START.plus_millis(-30 * 86_400_000);
+    let make = |name: &str, at: hermes_core::Timestamp, parent: Option<(&str, ParentKind)>| {
+        let mut init = init(name);
+        init.started_at = at;
+        init.parent = parent.map(|(parent, kind)| (id(parent), kind));
+        let mut records = opening();
+        if let Some(Record::Generation(generation)) = records.last_mut() {
+            generation.created_at = at;
+        }
+        if !name.starts_with("empty") {
+            let mut said = row(Seq(1), Role::User, &format!("said in {name}"));
+            said.created_at = at;
+            said.parts[0].created_at = at;
+            records.push(Record::Row(said));
+        }
+        store.create_session(init, records).unwrap().release().unwrap();
+    };
+    let idle =
+        Selection { idle_since: Some(START.plus_millis(-86_400_000)), ..Selection::default() };
+    let chosen = |selection: &Selection| -> Vec<String> {
+        let found = store.select(selection).unwrap();
+        let mut names: Vec<String> = found.iter().map(|info| info.id.to_string()).collect();
+        names.sort();
+        names
+    };
+    // A chain that goes on today, and work of a session that does.
+    make("root", old, None);
+    make("tip", START, Some(("root", ParentKind::Compaction)));
+    make("old work", old, Some(("tip", ParentKind::Delegate)));
+    // A chain that is pinned at its end, and an archived session with its work.
+    make("first", old, None);
+    make("second", old, Some(("first", ParentKind::Compaction)));
+    store.set_pinned(&[id("second")], true).unwrap();
+    make("away", old, None);
+    make("work of it", old, Some(("away", ParentKind::Delegate)));
+    store.archive(hermes_store::ArchiveRequest::new(vec![id("away")], true)).unwrap();
+    make("alone", old, None);
+    make("with work", old, None);
+    make("its work", old, Some(("with work", ParentKind::Delegate)));
+    assert_eq!(chosen(&idle), ["alone", "its work", "with work"]);
+    let all = Selection { source: Some("cli".to_owned()), ..Selection::default() };
+    assert!(!chosen(&all).iter().any(|name| name == "first" || name == "work of it"));
+    // The empty end of a chain is no reason to lose the chain.
+    make("empty end", old, Some(("alone", ParentKind::Compaction)));
+    make("empty", old, None);
+    let empty = Selection { empty: true, ..Selection::default() };
+    assert_eq!(chosen(&empty), ["empty"]);
+    assert_eq!(chosen(&Selection::ghosts(START)), ["empty"]);
+}
+
+#[test]
+fn whole_outputs_that_only_the_deleted_sessions_name_go_with_them() {
+    let home = Home::new();
+    let store = home.store();
+    let folder = home.dir.path().join("outputs");
+    std::fs::create_dir(&folder).unwrap();
+    let files = ["20261130-100000-0000000a.log", "20261130-100000-0000000b.log", "other.txt"];
+    for file in files {
+        std::fs::write(folder.join(file), "zebrafish").unwrap();
+    }
+    for (name, file) in [("a", files[0]), ("b", files[0]), ("c", files[1])] {
+        let mut writer = create(&store, name);
+        say(&mut writer, Role::User, &format!("I read {}", files[1]));
+        let text = format!("é{} (the whole output: {}/{file})", files[2], folder.display());
+        say(&mut writer, Role::Tool, &text);
+        writer.release().unwrap();
+    }
+    let request = |name: &str, dry_run: bool| DeleteRequest {
+        outputs_dir: Some(folder.clone()),
+        dry_run,
+        ..DeleteRequest::new(vec![id(name)], DeleteReason::Delete)
+    };
+    let deleted = |name: &str| -> Vec<String> {
+        let planned = store.delete_session(request(name, true)).unwrap().files;
+        let files = store.delete_session(request(name, false)).unwrap().files;
+        assert_eq!(planned, files);
+        files.iter().map(|path| path.rsplit('/').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(deleted("a"), Vec::<String>::new(), "another one names it");
+    assert_eq!(deleted("b"), [files[0]]);
+    assert_eq!(deleted("c"), [files[1]]);
+    let left: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["other.txt"]);
+}
+
+#[test]
+fn lines_that_were_typed_at_a_prompt_are_named_as_what_remains() {
+    let home = Home::new();
+    let store = home.store();
+    let file = home.dir.path().join("history.txt");
+    std::fs::write(&file, "/help\nfirst<\\n>second\n").unwrap();
+    for (name, text) in [("a", "first\nsecond"), ("b", "said elsewhere")] {
+        let mut writer = create(&store, name);
+        say(&mut writer, Role::User, text);
+        writer.release().unwrap();
+    }
+    let remaining = |name: &str| {
+        let mut request = DeleteRequest::new(vec![id(name)], DeleteReason::Delete);
+        request.typed_lines = Some(file.clone());
+        store.delete_session(request).unwrap().remaining
+    };
+    let named = remaining("a");
+    assert_eq!((named.len(), &*named[0].kind), (1, "typed_lines"));
+    assert_eq!(remaining("b"), []);
+}
+
+#[test]
+fn what_readers_kept_from_being_scrubbed_is_scrubbed_while_the_process_goes_on() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    say(&mut writer, Role::User, "the zebrafish");
+    writer.release().unwrap();
+    let reader = home.raw();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM sessions;").unwrap();
+    let mut request = DeleteRequest::new(vec![id("a")], DeleteReason::Delete);
+    request.request_id = Some("req".to_owned());
+    store.delete_session(request).unwrap();
+    // A commit comes after the attempt that the deletion left behind.
+    create(&store, "b").release().unwrap();
+    let scrubbed = || store.receipt("req").unwrap().unwrap().scrubbed_at;
+    assert_eq!(scrubbed(), None, "somebody reads the old pages still");
+    reader.execute_batch("COMMIT").unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    while scrubbed().is_none() && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(scrubbed().is_some());
+    assert_eq!(bytes_found(home.dir.path(), "zebrafish"), [""; 0]);
 }

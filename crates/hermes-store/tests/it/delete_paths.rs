@@ -57,6 +57,7 @@ impl Entry {
                 to: "work".to_owned(),
                 request_id: request.request_id,
                 chosen_by: None,
+                outputs_dir: None,
                 sessions_dir_there: folder.clone().unwrap_or_default().join("../there/sessions"),
                 sessions_dir: folder,
                 dry_run: request.dry_run,

@@ -194,12 +194,18 @@ fn a_backup_is_restored_without_what_was_deleted_since() {
     filled(&home);
     let store = home.store();
     let backup = store.backup(None).unwrap();
-    store
-        .delete_session(hermes_store::DeleteRequest::new(
-            vec![id("a")],
-            hermes_core::DeleteReason::Delete,
-        ))
-        .unwrap();
+    drop(create(&store, "late"));
+    let delete = |name: &str| {
+        let mut request =
+            hermes_store::DeleteRequest::new(vec![id(name)], hermes_core::DeleteReason::Prune);
+        request.request_id = Some(format!("delete {name}"));
+        store.delete_session(request)
+    };
+    delete("a").unwrap();
+    let told = store.claim_events(None, 9).unwrap();
+    assert_eq!(told.len(), 1);
+    store.event_delivered(told[0].no).unwrap();
+    let receipt = delete("late").unwrap();
     let mut writer = store.open_session(&id("b")).unwrap();
     say(&mut writer, Role::User, "after the backup");
     let busy = store.restore(&backup);
@@ -209,6 +215,18 @@ fn a_backup_is_restored_without_what_was_deleted_since() {
     assert!(former.exists());
     assert_eq!(store.history(&id("b")).unwrap().rows.len(), 60);
     assert!(store.session(&id("a")).unwrap().is_none(), "what was deleted stays deleted");
+    // What was told is not told again, what was not is, and a repetition has its receipt.
+    let told = store.claim_events(None, 9).unwrap();
+    assert_eq!(told.len(), 1);
+    let of = |event: &hermes_core::OutboxEvent| match event {
+        hermes_core::OutboxEvent::OnSessionDelete(event) => event.session_id.clone(),
+        other @ hermes_core::OutboxEvent::PostCompaction(_) => panic!("{other:?}"),
+    };
+    assert_eq!(of(&told[0].event), id("late"));
+    assert_eq!(delete("late").unwrap().deleted_at, receipt.deleted_at);
+    assert!(delete("a").unwrap().replayed);
+    assert!(matches!(store.history(&id("late")), Err(StoreError::Deleted { .. })));
+    drop(create(&store, "new"));
     assert_eq!(store.history(&id("c")).unwrap().rows.len(), 60);
     assert_sound(&store);
     fs::write(home.dir.path().join("bad.db"), vec![7; 8192]).unwrap();
