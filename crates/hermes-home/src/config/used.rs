@@ -73,7 +73,15 @@ const WITHOUT_EFFECT: &[&str] = &[
     "security.allow_private_urls",
     "security.protected_instruction_extra_patterns",
     "security.protected_instruction_files",
-    "sessions",
+    "sessions.auto_archive",
+    "sessions.auto_archive_days",
+    "sessions.cjk_fts",
+    "sessions.max_export_messages",
+    "sessions.max_resume_messages",
+    "sessions.min_vacuum_interval_days",
+    "sessions.search_slow_ms",
+    "sessions.show_subagents",
+    "sessions.vacuum_after_prune",
     "skills.guard_agent_created",
     "skills.inline_shell",
     "skills.inline_shell_timeout",
@@ -119,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_name_covers_what_is_below_it_and_nothing_beside_it() {
-        assert!(!takes_effect("sessions.auto_prune") && !takes_effect("context.engine"));
+        assert!(!takes_effect("sessions.auto_archive") && !takes_effect("context.engine"));
+        assert!(takes_effect("sessions.auto_prune"));
         assert!(takes_effect("plugins.enabled") && takes_effect("hooks.pre_tool_call"));
         assert!(takes_effect("context_file_max_chars") && takes_effect("skills.disabled"));
         assert!(takes_effect("model.default") && takes_effect("approvals.deny"));

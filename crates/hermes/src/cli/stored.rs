@@ -282,6 +282,9 @@ pub enum Profile {
     Delete {
         /// The profile.
         name: String,
+        /// Show what would be removed and change nothing.
+        #[arg(long)]
+        dry_run: bool,
         /// Do not ask.
         #[arg(long)]
         yes: bool,

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::cli::Chat;
-use crate::commands::handoff;
+use crate::commands::{handoff, upkeep};
 use crate::exit::{Exit, Failure};
 use crate::render::{Screen, Show};
 use crate::signals::Signals;
@@ -167,6 +167,7 @@ fn once(
         Answer::Streamed => hermes_agent::due(&services, &report.session)?,
         Answer::Quiet | Answer::Json => None,
     };
+    upkeep::retain(app, &services.store, &services.config.sessions, conversation.id());
     plugged::farewell(&services, &conversation, "exit")?;
     services.store.close();
     match form {

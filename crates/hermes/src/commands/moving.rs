@@ -95,6 +95,7 @@ fn one(
         request_id: flags.request_id.clone(),
         chosen_by: flags.misplaced.then(|| "misplaced".to_owned()),
         sessions_dir: upkeep::sessions_dir(app),
+        outputs_dir: Some(app.home.outputs_dir()),
         sessions_dir_there: there.home.root().join("sessions"),
         dry_run: true,
     };

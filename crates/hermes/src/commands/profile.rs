@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use hermes_home::DEFAULT_PROFILE;
+use hermes_home::{DEFAULT_PROFILE, HomeError};
+use hermes_store::{OpenMode, SessionFilter};
 use serde::Serialize;
 
 use crate::app::App;
@@ -41,7 +42,7 @@ pub fn run(app: &App, command: Profile) -> anyhow::Result<Exit> {
             out::line(format!("{name} is now {to} ({})", home.root().display()))?;
             Ok(Exit::Ok)
         }
-        Profile::Delete { name, yes } => delete(app, &name, yes),
+        Profile::Delete { name, dry_run, yes } => delete(app, &name, dry_run, yes),
     }
 }
 
@@ -84,8 +85,26 @@ fn free(app: &App, name: &str) -> anyhow::Result<()> {
     }
 }
 
-fn delete(app: &App, name: &str, yes: bool) -> anyhow::Result<Exit> {
+/// How many sessions a profile has; None where that cannot be told.
+fn sessions_of(app: &App, name: &str) -> Option<usize> {
+    let store = app.of_profile(name).ok()?.store(OpenMode::ReadOnly).ok()?;
+    let all = SessionFilter { archived: true, delegates: true, ..SessionFilter::default() };
+    store.sessions(&all).ok().map(|sessions| sessions.len())
+}
+
+fn delete(app: &App, name: &str, dry_run: bool, yes: bool) -> anyhow::Result<Exit> {
     let home = app.home.existing_profile(name)?;
+    if dry_run {
+        if name == DEFAULT_PROFILE {
+            return Err(HomeError::RootProfile { what: "deleted" }.into());
+        }
+        let count = sessions_of(app, name).map_or("its".to_owned(), |count| count.to_string());
+        out::line(format!(
+            "would be deleted: {} with {count} sessions, settings and secrets",
+            home.root().display()
+        ))?;
+        return Ok(Exit::Ok);
+    }
     free(app, name)?;
     if !yes {
         if !io::stdin().is_terminal() {

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use hermes_core::{DeleteReason, Seq, SessionId};
+use hermes_home::SessionsConfig;
 use hermes_store::{
     ArchiveRequest, DeleteReceipt, DeleteRequest, OpenMode, ParentKind, Selection, SessionInfo,
     SessionInit, Store, StorePaths, TitleSource,
@@ -76,6 +77,53 @@ pub fn prune(app: &App, flags: &Prune) -> anyhow::Result<Exit> {
     remove(app, &store, &Wanted { ids, reason: DeleteReason::Prune, chosen_by }, &flags.how)
 }
 
+/// Deletes old sessions by itself, where the settings ask for it. `open` is the conversation that
+/// is left. What goes wrong waits for the next time.
+pub fn retain(app: &App, store: &Store, settings: &SessionsConfig, open: &SessionId) {
+    if settings.auto_prune
+        && let Err(error) = retain_now(app, store, settings, open)
+    {
+        out::note(format!("note: old sessions are not removed ({error:#})"));
+    }
+}
+
+fn retain_now(
+    app: &App,
+    store: &Store,
+    settings: &SessionsConfig,
+    open: &SessionId,
+) -> anyhow::Result<()> {
+    const HOUR: i64 = 3_600_000;
+    if !store.is_due("prune", i64::from(settings.min_interval_hours) * HOUR)? {
+        return Ok(());
+    }
+    let days = settings.retention_days;
+    let idle_since = Some(app.env.now().plus_millis(-i64::from(days) * 24 * HOUR));
+    let old = Selection { idle_since, ..Selection::default() };
+    let how = How { yes: true, ..How::default() };
+    let reason = DeleteReason::Prune;
+    let chosen_by = Some("auto_prune".to_owned());
+    let mut wanted = Wanted { ids: Vec::new(), reason, chosen_by };
+    for info in store.select(&old)? {
+        let one = Wanted { ids: vec![info.id.clone()], reason, chosen_by: None };
+        let plan = store.delete_session(request(app, &one, &how, true));
+        // One that is looked at now is in use, though nothing was said in it.
+        if plan.is_ok_and(|plan| plan.removed.iter().all(|removed| removed.id != *open)) {
+            wanted.ids.push(info.id);
+        }
+    }
+    if wanted.ids.is_empty() {
+        return Ok(());
+    }
+    let mut receipt = store.delete_session(request(app, &wanted, &how, false))?;
+    scrubbed(app, store, &mut receipt)?;
+    out::note(format!(
+        "note: {} sessions not used for {days} days were removed (sessions.auto_prune)",
+        receipt.removed.len()
+    ));
+    Ok(())
+}
+
 /// Deletes sessions that never held a message.
 ///
 /// # Errors
@@ -137,6 +185,8 @@ fn request(app: &App, wanted: &Wanted, how: &How, dry_run: bool) -> DeleteReques
         profile: app.home.profile().to_owned(),
         request_id: how.request_id.clone(),
         sessions_dir: sessions_dir(app).map(|folder| folder.display().to_string()),
+        outputs_dir: Some(app.home.outputs_dir()),
+        typed_lines: Some(app.home.history_path()),
         with_derived: how.with_derived,
         skip_held: wanted.chosen_by.is_some(),
         chosen_by: wanted.chosen_by.clone(),
@@ -253,11 +303,13 @@ fn shown(receipt: &DeleteReceipt, word: &str, json: bool) -> anyhow::Result<Exit
     Ok(Exit::Ok)
 }
 
+/// What can be done about what stays.
 fn hint_derived(receipt: &DeleteReceipt) {
-    let is_derived = |kind: &str| matches!(kind, "branch" | "capsule" | "backup");
-    if receipt.remaining.iter().any(|remaining| is_derived(&remaining.kind)) {
+    let has = |kind: &str| receipt.remaining.iter().any(|remaining| remaining.kind == kind);
+    if ["branch", "capsule", "backup"].into_iter().any(has) {
         out::note(
-            "hint: with --with-derived branches, received capsules and backup copies go as well",
+            "hint: with --with-derived branches, the text of received capsules and copies in \
+             backups go as well",
         );
     }
 }

@@ -32,7 +32,7 @@ use self::commands::Next;
 use self::interrupt::Interrupts;
 use self::line::{Input, LineEditor};
 use crate::app::App;
-use crate::commands::chat;
+use crate::commands::{chat, upkeep};
 use crate::exit::{Exit, Failure};
 use crate::out;
 use crate::render::{Screen, Show};
@@ -134,6 +134,8 @@ pub fn run(app: &App, first: &chat::Beginning) -> anyhow::Result<Exit> {
     repl.tell_left("exit");
     // The editor looks sessions up in the store, so it goes first.
     drop(editor);
+    let settings = &repl.services.config.sessions;
+    upkeep::retain(app, &repl.services.store, settings, repl.conversation.id());
     crate::plugged::over(&repl.services)?;
     repl.services.store.close();
     Ok(exit)
@@ -249,8 +251,9 @@ impl Repl<'_> {
         }
         self.conversation.release()?;
         let ids = vec![self.conversation.id().clone()];
-        crate::commands::upkeep::delete_at_exit(self.app, &self.services.store, &ids)?;
+        upkeep::delete_at_exit(self.app, &self.services.store, &ids)?;
         self.deleted = true;
+        out::note("note: lines that you typed here go to history.txt, as in a shell");
         Ok(())
     }
 

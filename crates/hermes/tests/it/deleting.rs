@@ -580,3 +580,60 @@ fn sessions_that_say_whose_they_are_are_found_and_moved_there() {
         assert_eq!(again, Value::Array(vec![]), "it is at home there");
     }
 }
+
+#[test]
+fn old_sessions_go_by_themselves_only_where_the_settings_ask_for_it_and_once_a_day() {
+    let rig = Rig::new();
+    listen(&rig);
+    for name in ["old", "pinned", "looked at"] {
+        make(&rig, name, false, None);
+    }
+    rig.ok(["sessions", "pin", "pinned"]);
+    assert_eq!(rig.ok(["config", "get", "sessions.auto_prune"]).trim(), "false");
+    rig.ok(["-z", "hello"]);
+    assert!(left(&rig).contains("old"), "nothing goes by itself");
+    rig.ok(["config", "set", "sessions.auto_prune", "true"]);
+    let terminal = Terminal::start(&rig, &["--resume", "looked at"]);
+    terminal.wait_for_prompt();
+    terminal.send("\x04");
+    let (code, screen) = terminal.end();
+    assert!(
+        code == 0 && screen.contains("1 sessions not used for 90 days were removed"),
+        "{screen}"
+    );
+    let kept = left(&rig);
+    assert!(!kept.contains("old") && kept.contains("pinned") && kept.contains("looked at"));
+    let heard = heard(&rig);
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert_eq!(heard[0]["extra"]["reason"], "prune");
+    make(&rig, "another", false, None);
+    rig.ok(["-z", "hello"]);
+    assert!(left(&rig).contains("another"), "it is looked for once a day");
+}
+
+#[test]
+fn nothing_that_was_said_or_printed_is_left_in_the_home() {
+    let rig = Rig::new();
+    rig.config("approvals:\n  allow: ['cat big.txt']\n");
+    rig.file("big.txt", &"a zebrafish in every line\n".repeat(40_000));
+    let turn = rig.json(["chat", "--json", "-q", "run cat big.txt"]);
+    let id = turn["session_id"].as_str().unwrap();
+    let outputs = rig.home().join("outputs");
+    assert_eq!(fs::read_dir(&outputs).unwrap().count(), 1);
+    rig.json(["chat", "--json", "--resume", id, "-q", "the zebrafish again"]);
+    rig.ok(["handoff", "build", "--session-id", id]);
+    let receipt = rig.json(["sessions", "delete", id, "--yes", "--json"]);
+    assert_eq!(receipt["files"].as_array().unwrap().len(), 1, "{receipt}");
+    let mut folders = vec![rig.home()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let bytes = fs::read(entry.path()).unwrap();
+            let found = bytes.windows(9).any(|window| window == b"zebrafish");
+            assert!(!found, "{}", entry.path().display());
+        }
+    }
+}

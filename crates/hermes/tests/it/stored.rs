@@ -135,6 +135,9 @@ fn profiles_have_stores_of_their_own() {
     rig.ok(["profile", "rename", "work", "job"]);
     assert!(rig.ok(["profile", "list"]).contains("* job"));
     assert_eq!(rig.run(["profile", "delete", "job"]).code, 2, "nobody can be asked");
+    let planned = rig.ok(["profile", "delete", "job", "--dry-run"]);
+    assert!(planned.contains("profiles/job with 1 sessions"), "{planned}");
+    assert_eq!(rig.run(["profile", "delete", "default", "--dry-run"]).code, 3);
     rig.ok(["profile", "delete", "job", "--yes"]);
     assert!(rig.ok(["sessions", "list"]).contains(&own));
     assert!(!rig.home().join("profiles/job").exists());
