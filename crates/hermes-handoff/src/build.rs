@@ -179,7 +179,7 @@ fn open(handoffs: &Handoffs, build: &Build<'_>) -> Result<Opened, Box<BuildResul
     if let Some(why) = not_handed_over(&info) {
         return Err(fail(Status::Refused, why));
     }
-    let messages = opened.source.messages();
+    let messages = opened.source.exchanged();
     if messages < LEAST_MESSAGES {
         let reason = format!("it has {messages} messages, wanted at least {LEAST_MESSAGES}");
         return Err(fail(Status::TooShort, &reason));

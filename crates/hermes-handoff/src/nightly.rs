@@ -1,7 +1,7 @@
 //! The nightly closer: which conversations get a capsule while nobody is there, and the report.
 //!
 //! Pure: the caller builds and closes. Invariants: one capsule for a conversation, from its newest
-//! session; the capsule comes before the close, and without one nothing is closed.
+//! session that is long enough; the capsule comes before the close, and without one nothing is closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ pub const MOST_BUILDS: usize = 40;
 /// A conversation that gets a capsule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
-    /// Its newest session.
+    /// Its newest session that is long enough.
     pub session: SessionId,
     /// Its older sessions that are still open, closed alongside.
     pub alongside: Vec<SessionId>,
@@ -105,18 +105,29 @@ pub fn select(
     }
     for mut of_lane in lanes.into_values() {
         of_lane.sort_by_key(|info| (info.last_activity_at, info.started_at));
-        let Some(newest) = of_lane.pop() else { continue };
-        let built = waiting.get(&newest.id);
-        let why = if built.is_some_and(|at| newest.last_activity_at <= *at) {
+        let idle = |info: &SessionInfo| {
+            now.millis_since(info.last_activity_at) > terms.active_within_millis
+        };
+        let short = |info: &SessionInfo| info.message_count < terms.least_messages;
+        let fits = |info: &&SessionInfo| !short(info) && !idle(info);
+        // A few words in a newer session do not cost the longer one before it its capsule.
+        let newest = of_lane.iter().rposition(fits).unwrap_or(of_lane.len() - 1);
+        let (alongside, from) = of_lane.split_at(newest);
+        let [newest, newer @ ..] = from else { continue };
+        plan.skipped.extend(newer.iter().map(|info| (info.id.clone(), Skipped::TooShort)));
+        let has_capsule = |info: &&SessionInfo| {
+            waiting.get(&info.id).is_some_and(|built| info.last_activity_at <= *built)
+        };
+        let why = if from.iter().any(has_capsule) {
             Skipped::HasCapsule
-        } else if newest.message_count < terms.least_messages {
+        } else if short(newest) {
             Skipped::TooShort
-        } else if now.millis_since(newest.last_activity_at) > terms.active_within_millis {
+        } else if idle(newest) {
             Skipped::Idle
         } else {
             plan.builds.push(Planned {
                 session: newest.id.clone(),
-                alongside: of_lane.iter().map(|info| info.id.clone()).collect(),
+                alongside: alongside.iter().map(|info| info.id.clone()).collect(),
                 active_at: newest.last_activity_at,
             });
             continue;
@@ -211,6 +222,8 @@ impl NightReport {
         }
         self.lines.iter().map(|line| line.result.status).fold(0, |code, status| {
             match (code, status.exit_code()) {
+                // Little was said among many results of tools: nothing failed.
+                _ if status == Status::TooShort => code,
                 (1, _) | (_, 1) => 1,
                 (8, _) | (_, 8) => 8,
                 _ => 0,

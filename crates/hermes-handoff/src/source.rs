@@ -99,6 +99,17 @@ impl Source {
         self.turns.len()
     }
 
+    /// Messages of person and model, those without words too, in which the model calls tools: how much
+    /// there is to hand over.
+    pub fn exchanged(&self) -> usize {
+        let is_message = |row: &&Row| match row.role {
+            Role::User => turn(row).is_some(),
+            Role::Assistant => !row.parts.is_empty(),
+            Role::System | Role::Tool => false,
+        };
+        self.rows.iter().filter(is_message).count()
+    }
+
     /// The first and last row; (0, 0) if there is none.
     pub fn range(&self) -> (Seq, Seq) {
         let first = self.rows.first().map(|row| row.seq).unwrap_or_default();

@@ -224,6 +224,28 @@ fn files_and_commands_of_tools_are_in_the_capsule_without_a_model() {
 }
 
 #[test]
+fn an_hour_of_work_with_tools_after_one_request_is_handed_over() {
+    let world = World::new();
+    let (store, handoffs) = (world.store(), world.handoffs());
+    let session = |name: &str, calls: u64| {
+        let mut rows = vec![row(Seq(1), Role::User, "Sort the imports of src/lib.rs.")];
+        for n in 0..calls {
+            rows.extend(call(2 + 2 * n, "terminal", "{\"command\":\"cargo check\"}", "ok"));
+        }
+        rows.push(row(Seq(2 + 2 * calls), Role::Assistant, "Sorted."));
+        let mut batch = opening();
+        batch.extend(rows.into_iter().map(Record::Row));
+        store.create_session(init(name), batch).unwrap().release().unwrap();
+        built(&handoffs, &id(name), &saying(GOOD))
+    };
+    let short = session("one look", 1);
+    assert_eq!(short.status, Status::TooShort);
+    assert!(short.reason.unwrap().contains("3 messages"));
+    let worked = session("worked", 30);
+    assert_eq!((worked.status, worked.messages), (Status::Ok, 2), "{worked:?}");
+}
+
+#[test]
 fn a_pass_marks_turns_and_replaces_none() {
     let world = World::new();
     let handoffs = world.handoffs();

@@ -69,6 +69,26 @@ fn one_capsule_a_conversation_from_its_newest_session() {
 }
 
 #[test]
+fn a_few_words_in_a_newer_session_do_not_cost_the_longer_one_its_capsule() {
+    let sessions = [
+        info("oldest", Some("t:1"), 3, 60),
+        info("long", Some("t:1"), 40, 20),
+        info("hello", Some("t:1"), 2, 1),
+    ];
+    let night = plan(&sessions);
+    assert_eq!(night.builds.len(), 1, "{night:?}");
+    assert_eq!(
+        (&night.builds[0].session, &night.builds[0].alongside[..]),
+        (&id("long"), &[id("oldest")][..])
+    );
+    assert_eq!(night.skipped, [(id("hello"), Skipped::TooShort)]);
+    // A newer capsule is not superseded by an older one.
+    let waiting: BTreeMap<SessionId, Timestamp> = [(id("hello"), START)].into();
+    let night = select(&sessions, &waiting, START, Terms::default());
+    assert!(night.builds.is_empty() && night.skipped.contains(&(id("long"), Skipped::HasCapsule)));
+}
+
+#[test]
 fn what_is_left_out_is_said_with_its_reason() {
     let mut closed = info("closed", Some("t:1"), 9, 1);
     closed.ended_at = Some(Timestamp(1));
@@ -166,6 +186,9 @@ fn the_report_tells_a_fallback_night_from_a_good_one() {
     assert_eq!((report.exit_code(), report.text().as_str()), (0, "nothing was due\n"));
     report.add("default", result(Status::Ok, None), vec![id("a"), id("b")]);
     assert_eq!(report.exit_code(), 0);
+    let mut short = report.clone();
+    short.add("default", result(Status::TooShort, Some("it has 3 messages")), vec![]);
+    assert_eq!(short.exit_code(), 0, "that there is nothing to hand over is no fault");
     report.add("default", result(Status::Fallback, Some("the writer failed")), vec![id("c")]);
     assert_eq!(report.exit_code(), 8);
     report.add("work", result(Status::WriteFailed, Some("disk full")), vec![]);
