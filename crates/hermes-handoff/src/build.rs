@@ -167,7 +167,7 @@ fn open(handoffs: &Handoffs, build: &Build<'_>) -> Result<Opened, Box<BuildResul
     let source = source.map_err(unreadable)?.ok_or_else(no_session)?;
     let lane = build.lane.or(source.lane.as_ref()).cloned();
     let stem = lane.as_ref().map(|lane| lane::stem(lane, confidential));
-    let previous = lane.as_ref().and_then(|lane| handoffs.previous(lane, confidential));
+    let previous = handoffs.previous(lane.as_ref(), &source, confidential);
     let limits = if confidential { CONFIDENTIAL } else { ORDINARY };
     let secrets = match build.confidential {
         Some(confidential) => secrets(&source, &info, confidential),

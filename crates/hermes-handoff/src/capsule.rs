@@ -91,7 +91,7 @@ pub struct Capsule {
 }
 
 /// The rows that a line refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Referenced {
     /// The section.
     pub section: Section,
@@ -124,20 +124,6 @@ impl Capsule {
     /// The five sections as text, at most the cap.
     pub fn sections(&self) -> &str {
         &self.text
-    }
-
-    /// The lines that refer to rows.
-    pub fn references(&self) -> Vec<Referenced> {
-        let mut all = Vec::new();
-        for section in Section::ALL {
-            for (line, text) in self.body.get(section).lines().enumerate() {
-                let rows = references::of_line(text);
-                if !rows.is_empty() {
-                    all.push(Referenced { section, line, rows });
-                }
-            }
-        }
-        all
     }
 
     /// The file's text.
@@ -192,6 +178,20 @@ impl Capsule {
         }
         out
     }
+}
+
+/// The lines of a capsule that refer to rows.
+pub fn referenced(body: &Body) -> Vec<Referenced> {
+    let mut all = Vec::new();
+    for section in Section::ALL {
+        for (line, text) in body.get(section).lines().enumerate() {
+            let rows = references::of_line(text);
+            if !rows.is_empty() {
+                all.push(Referenced { section, line, rows });
+            }
+        }
+    }
+    all
 }
 
 /// The status in a capsule's file; None if the line was taken out of it.
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn lines_know_their_rows() {
-        let found = Capsule::new(facts(), &body()).references();
+        let found = referenced(&Capsule::new(facts(), &body()).body);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].rows, [Seq(3), Seq(5)]);
         assert_eq!((found[1].line, found[1].rows.clone()), (1, vec![Seq(7), Seq(9)]));

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::capsule::{CONFIDENTIAL, Facts, ORDINARY};
 use crate::result::Status;
 use crate::section::{self, Body};
+use crate::source::Source;
 use crate::{HandoffError, lane, trim};
 
 /// How long the folder's lock is waited for. It is held for a few file operations.
@@ -302,24 +303,30 @@ impl Handoffs {
         }
     }
 
-    /// The sections of the lane's last capsule, whatever became of it, as far as its file is there.
-    pub(crate) fn previous(&self, lane: &Lane, confidential: bool) -> Option<Previous> {
+    /// The sections of the lane's last capsule, whatever became of it, as far as its file is there;
+    /// else of the one that the session was given (it may come from another lane).
+    pub(crate) fn previous(
+        &self,
+        lane: Option<&Lane>,
+        source: &Source,
+        confidential: bool,
+    ) -> Option<Previous> {
+        let cap = if confidential { CONFIDENTIAL.chars } else { ORDINARY.chars };
+        lane.and_then(|lane| self.last_of(lane, confidential))
+            .and_then(|(record, text)| Previous::of(&record, &text, cap))
+            .or_else(|| {
+                let (id, text) = source.given()?;
+                Previous::of(&self.store.capsule(id).ok()??, text, cap)
+            })
+    }
+
+    fn last_of(&self, lane: &Lane, confidential: bool) -> Option<(CapsuleRecord, String)> {
         let path = self.capsule_file(&lane::stem(lane, confidential));
         let text = fsio::read_text(&path, READ_LIMIT).ok()?.text;
-        let read = section::read(&text);
         let newest = self.store.capsules(None).ok()?.into_iter().find(|record| {
             record.lane.as_ref() == Some(lane) && record.confidential == confidential
         })?;
-        if !read.is_whole() || read.body.content_chars() == 0 {
-            return None;
-        }
-        // A person may have made the file longer than any capsule.
-        let cap = if confidential { CONFIDENTIAL.chars } else { ORDINARY.chars };
-        Some(Previous {
-            body: section::read(&trim::trim(&read.body, cap).text).body,
-            about: newest.session,
-            written: newest.status == Status::Ok.word(),
-        })
+        Some((newest, text))
     }
 
     /// Settles a pending capsule as no longer wanted and removes its files. Returns whether it was
@@ -593,6 +600,19 @@ pub(crate) struct Previous {
     pub(crate) about: SessionId,
     /// Whether a model wrote it.
     pub(crate) written: bool,
+}
+
+impl Previous {
+    fn of(record: &CapsuleRecord, text: &str, cap: usize) -> Option<Self> {
+        let read = section::read(text);
+        let says = read.is_whole() && read.body.content_chars() > 0;
+        says.then(|| Self {
+            // A person may have made it longer than any capsule.
+            body: section::read(&trim::trim(&read.body, cap).text).body,
+            about: record.session.clone(),
+            written: record.status == Status::Ok.word(),
+        })
+    }
 }
 
 /// A pending capsule with its text as it was written.

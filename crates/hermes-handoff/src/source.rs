@@ -110,6 +110,13 @@ impl Source {
         self.rows.iter().filter(is_message).count()
     }
 
+    /// The capsule that the session was given: its id and its text.
+    pub(crate) fn given(&self) -> Option<(&str, &str)> {
+        let parts = self.rows.iter().flat_map(|row| &row.parts);
+        let part = parts.rev().find(|part| part.origin == Origin::Capsule)?;
+        part.label.as_deref().zip(part.as_text())
+    }
+
     /// The first and last row; (0, 0) if there is none.
     pub fn range(&self) -> (Seq, Seq) {
         let first = self.rows.first().map(|row| row.seq).unwrap_or_default();

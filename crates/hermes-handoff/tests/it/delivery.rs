@@ -211,6 +211,20 @@ fn a_capsule_without_a_lane_is_handed_on_by_its_id() {
     store.create_session(init("next"), batch).unwrap().release().unwrap();
     handoffs.delivered(&capsule).unwrap();
     assert!(handoffs.offer_by_id(&capsule, &id("third")).is_err());
+
+    // What the session was given is in what it hands on, though its lane never had a capsule.
+    let mut held = store.open_session(&id("next")).unwrap();
+    let rows = TALK.iter().skip(1).zip(2..).map(|(text, at)| {
+        let role = if at % 2 == 1 { Role::User } else { Role::Assistant };
+        Record::Row(row(Seq(at + 1), role, text))
+    });
+    let _c = held.commit(rows.collect()).unwrap();
+    held.release().unwrap();
+    let writer = saying(GOOD);
+    assert_eq!(built(&handoffs, &id("next"), &writer).status, hermes_handoff::Status::Ok);
+    let asked = writer.asked.lock().unwrap()[0].user.clone();
+    assert!(asked.contains("<earlier_capsule>\n## Working on\nThe parser"), "{asked}");
+    assert!(!asked.contains("Recovery"), "{asked}");
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use hermes_agent::Services;
 use hermes_agent::handoff::finish;
 use hermes_core::SessionId;
+use hermes_handoff::capsule::referenced;
+use hermes_handoff::section::{self, Section};
 use hermes_handoff::trigger::WrapUp;
 use hermes_handoff::{BuildResult, HandoffError, Handoffs, Policy, Status, Verified};
 use hermes_home::Loaded;
 use hermes_store::{CapsuleRecord, CapsuleState, OpenMode, SessionInfo, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::cli::Handoff;
@@ -212,8 +214,16 @@ fn show(app: &App, reference: &str, as_json: bool) -> anyhow::Result<Exit> {
     let record = capsule(&handoffs, reference)?;
     let text = handoffs.show(&record)?;
     if as_json {
-        let facts: serde_json::Value = serde_json::from_str(&record.facts).unwrap_or_default();
-        out::json(&json!({ "record": record, "facts": facts, "text": text }))?;
+        let facts: Value = serde_json::from_str(&record.facts).unwrap_or_default();
+        let body = section::read(text.as_deref().unwrap_or_default()).body;
+        let sections: Vec<Value> = Section::ALL
+            .into_iter()
+            .map(|section| json!({ "heading": section.heading(), "text": body.get(section) }))
+            .collect();
+        out::json(&json!({
+            "record": record, "facts": facts, "sections": sections,
+            "references": referenced(&body), "text": text
+        }))?;
         return Ok(Exit::Ok);
     }
     match text {

@@ -38,6 +38,11 @@ fn a_capsule_is_given_to_the_next_session_that_a_person_starts_and_to_no_other()
     assert_eq!(text.lines().filter(|line| line.starts_with("## ")).count(), 6, "{text}");
     assert!(text.contains("port 8443") && text.contains(&old), "{text}");
 
+    let shown = rig.json(["handoff", "show", "--json"]);
+    assert_eq!(shown["sections"][4]["heading"], "Next", "{shown}");
+    assert_eq!(shown["references"][0]["section"], "working_on", "{shown}");
+    assert_eq!(shown["references"][0]["rows"][0], 3, "{shown}");
+
     // The session it is about, and a script that wants the answer alone, get nothing.
     rig.ok(["chat", "--resume", &old, "-q", "is it there?"]);
     rig.ok(["-z", "hello"]);
