@@ -10,10 +10,11 @@ use hermes_home::FileLock;
 use hermes_home::redact::Redactor;
 use hermes_store::{CapsuleState, NewCapsule, SessionInfo, StoreError};
 
+use crate::before::Previous;
 use crate::capsule::{
     CONFIDENTIAL, Capsule, Coverage, Facts, Limits, ORDINARY, VERSION, fixed_body,
 };
-use crate::handoffs::{Handoffs, Previous, WAITS_MILLIS};
+use crate::handoffs::{Handoffs, WAITS_MILLIS};
 use crate::prepass::{self, Prepass};
 use crate::prompt::{self, PromptInput};
 use crate::result::{BuildResult, Status};

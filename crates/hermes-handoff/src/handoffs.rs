@@ -13,17 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_core::{Digest, Env, Lane, SessionId};
+use hermes_core::{Digest, Env, Lane};
 use hermes_home::FileLock;
 use hermes_home::fsio::{self, Privacy};
 use hermes_store::{CapsuleRecord, CapsuleState, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::capsule::{CONFIDENTIAL, Facts, ORDINARY};
-use crate::result::Status;
-use crate::section::{self, Body};
-use crate::source::Source;
-use crate::{HandoffError, lane, trim};
+use crate::capsule::Facts;
+use crate::{HandoffError, lane, section};
 
 /// How long the folder's lock is waited for. It is held for a few file operations.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -31,7 +28,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// parent's open files for a moment, so one look is not enough to call a lane busy.
 const BUILD_WAIT: Duration = Duration::from_millis(100);
 /// Bytes that are read of a file.
-const READ_LIMIT: u64 = 1 << 20;
+pub(crate) const READ_LIMIT: u64 = 1 << 20;
 /// Milliseconds for which a capsule waits.
 pub const WAITS_MILLIS: i64 = 36 * 3600 * 1000;
 /// The file that makes every lane confidential.
@@ -112,7 +109,7 @@ impl Handoffs {
         self.pending_file(&stem_of(record))
     }
 
-    fn capsule_file(&self, stem: &str) -> PathBuf {
+    pub(crate) fn capsule_file(&self, stem: &str) -> PathBuf {
         self.folder.join(format!("handoff-{stem}.md"))
     }
 
@@ -181,41 +178,6 @@ impl Handoffs {
             self.remove_note(record)?;
         }
         Ok(())
-    }
-
-    /// What waits in a lane, to be put back if its successor cannot be written; None if a person took
-    /// it back already.
-    pub(crate) fn before(&self, lane: Option<&Lane>) -> Result<Option<Before>, HandoffError> {
-        let Some(lane) = lane else { return Ok(None) };
-        let Some(record) = self.store.pending_capsule(lane)? else { return Ok(None) };
-        // What cannot be looked at was not removed.
-        if self.is_taken_back(&record).unwrap_or(false) {
-            return Ok(None);
-        }
-        let text = self.store.capsule_text(&record.id)?;
-        Ok(text.map(|text| Before { record, text }))
-    }
-
-    /// Undoes a capsule whose files cannot be written: what waited before it waits again. Without the
-    /// lock no file is touched.
-    pub(crate) fn withdraw(
-        &self,
-        record: &CapsuleRecord,
-        before: Option<&Before>,
-        lock: Option<&FileLock>,
-    ) -> Result<(), HandoffError> {
-        let why = "its files could not be written";
-        let older = before.map(|it| (it.record.id.as_str(), it.text.as_str()));
-        let waits = self.store.withdraw_capsule(&record.id, why, older)?;
-        if lock.is_none() {
-            return Ok(());
-        }
-        if let (true, Some(before)) = (waits, before)
-            && before.record.published
-        {
-            self.write_note(&before.record)?;
-        }
-        self.remove_note(record)
     }
 
     pub(crate) fn write_note(&self, record: &CapsuleRecord) -> Result<(), HandoffError> {
@@ -301,32 +263,6 @@ impl Handoffs {
             }
             Err(error) => Err(HandoffError::io(path)(error)),
         }
-    }
-
-    /// The sections of the lane's last capsule, whatever became of it, as far as its file is there;
-    /// else of the one that the session was given (it may come from another lane).
-    pub(crate) fn previous(
-        &self,
-        lane: Option<&Lane>,
-        source: &Source,
-        confidential: bool,
-    ) -> Option<Previous> {
-        let cap = if confidential { CONFIDENTIAL.chars } else { ORDINARY.chars };
-        lane.and_then(|lane| self.last_of(lane, confidential))
-            .and_then(|(record, text)| Previous::of(&record, &text, cap))
-            .or_else(|| {
-                let (id, text) = source.given()?;
-                Previous::of(&self.store.capsule(id).ok()??, text, cap)
-            })
-    }
-
-    fn last_of(&self, lane: &Lane, confidential: bool) -> Option<(CapsuleRecord, String)> {
-        let path = self.capsule_file(&lane::stem(lane, confidential));
-        let text = fsio::read_text(&path, READ_LIMIT).ok()?.text;
-        let newest = self.store.capsules(None).ok()?.into_iter().find(|record| {
-            record.lane.as_ref() == Some(lane) && record.confidential == confidential
-        })?;
-        Some((newest, text))
     }
 
     /// Settles a pending capsule as no longer wanted and removes its files. Returns whether it was
@@ -589,36 +525,6 @@ impl Handoffs {
             Verified::EditedBeyondForm
         })
     }
-}
-
-/// What the capsule before says.
-#[derive(Clone, Debug)]
-pub(crate) struct Previous {
-    /// Its sections, cut to the cap.
-    pub(crate) body: Body,
-    /// The session it is about.
-    pub(crate) about: SessionId,
-    /// Whether a model wrote it.
-    pub(crate) written: bool,
-}
-
-impl Previous {
-    fn of(record: &CapsuleRecord, text: &str, cap: usize) -> Option<Self> {
-        let read = section::read(text);
-        let says = read.is_whole() && read.body.content_chars() > 0;
-        says.then(|| Self {
-            // A person may have made it longer than any capsule.
-            body: section::read(&trim::trim(&read.body, cap).text).body,
-            about: record.session.clone(),
-            written: record.status == Status::Ok.word(),
-        })
-    }
-}
-
-/// A pending capsule with its text as it was written.
-pub(crate) struct Before {
-    record: CapsuleRecord,
-    text: String,
 }
 
 /// A capsule's files beside their places; gone when dropped.

@@ -9,6 +9,7 @@
 //! that it is about; a build that had to do without its writer says so in every place where its
 //! result is seen; of a confidential lane nothing is stored or logged that was not scrubbed.
 
+mod before;
 mod build;
 pub mod capsule;
 mod deterministic;

@@ -8,7 +8,7 @@ use hermes_compaction::requests::{Request, requests};
 use hermes_core::Row;
 use serde::{Deserialize, Serialize};
 
-use crate::handoffs::Previous;
+use crate::before::Previous;
 use crate::references;
 use crate::section::{Body, Section, legible, read};
 use crate::source::Source;
