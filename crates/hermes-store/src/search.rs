@@ -15,6 +15,7 @@ mod rank;
 pub(crate) mod renew;
 mod stem;
 mod tail;
+mod together;
 mod tokens;
 
 use std::collections::HashSet;
@@ -383,7 +384,7 @@ fn search(
         current: HashSet::new(),
         hidden: request.session.is_some(),
         now,
-        depth: if request.session.is_some() { 4 * limit } else { rank::DEPTH },
+        depth: if request.session.is_some() { rank::INSIDE } else { rank::DEPTH },
     };
     for id in request.exclude.iter().take(MOST_EXCLUDED) {
         bounds.exclude.extend(rank::chain_of(connection, id.as_str())?);

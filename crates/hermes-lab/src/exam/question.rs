@@ -89,10 +89,15 @@ fn around(line: &str, at: usize, length: usize) -> &str {
     &line[from..to]
 }
 
-/// Words that say nothing about what is looked for.
-const EMPTY: &str = "a an and are about around as at be been by did do does for from has have how in is it \
-    of on or that the their there these they this to was were what when where which who whom whose \
-    why will with you your i we he she its";
+/// Words that say nothing about what is looked for: those that hold a sentence together, of which a
+/// language has a fixed number (articles, pronouns, prepositions, conjunctions, auxiliaries).
+const EMPTY: &str = "a an and any anybody anything anyone about after against all am among are around as at \
+    be been before behind being below beneath beside between but by can concerning could did do does doing \
+    done during each either every everything for from had has have having he her hers him his how i if in \
+    inside into is it its itself like may me might mine must my near neither no nobody none nor not nothing of \
+    off on one onto or our ours out outside over shall she should since so some somebody something than that \
+    the their theirs them then there these they this those through to towards under until up upon us was we \
+    were what when where whether which while who whom whose why will with within without would you your yours";
 
 /// The first words of a question that say something.
 pub(super) fn keywords(question: &str) -> Vec<String> {
@@ -141,6 +146,8 @@ mod tests {
     #[test]
     fn keywords_are_the_words_that_say_something_at_most_five() {
         assert_eq!(question().keywords, ["figure", "belongs", "mill", "pond"]);
+        let asked = "Can you tell me the label of the mill, I mean the one by the pond?";
+        assert_eq!(keywords(asked), ["tell", "label", "mill", "mean", "pond"]);
         assert_eq!(keywords("a b cc dd ee ff gg hh").len(), 5);
     }
 }

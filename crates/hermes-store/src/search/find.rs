@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use rusqlite::{Connection, params};
 
 use super::index::Index;
-use super::matching::NEAR;
 use super::question::{Question, Term};
 use super::tail;
+use super::together::{self, Together};
 use crate::StoreError;
 use crate::db::Doing as _;
 use crate::rows::SEQ_BITS;
@@ -24,9 +24,9 @@ const RARE: usize = 1500;
 const WINDOW: usize = 600;
 /// Documents in which common terms meet.
 const MEETING: usize = 1500;
-/// Documents in which two words stand side by side.
-const BESIDE: usize = 300;
-
+/// Inside one session every term gives this many: a session is bounded, and its subject's words are in
+/// most of its messages, so that only all of them together tell what is rare there.
+const INSIDE: usize = 20_000;
 /// The terms that a document has, as bits in the order of the question.
 pub(super) type Mask = u32;
 
@@ -40,9 +40,11 @@ pub(super) struct Candidates {
     pub(super) documents: HashMap<i64, Mask>,
     /// The worth of each term, in the order of the question.
     pub(super) rarity: Vec<f64>,
-    /// What it is worth that words beside each other in the question are so in a document. Known
-    /// inside one session only, where the words of its subject are everywhere.
-    pub(super) beside: HashMap<i64, f64>,
+    /// Words that belong together. Known inside one session only, where the words of its subject
+    /// are everywhere.
+    pub(super) together: Vec<Together>,
+    /// What it is worth, as the index sees it, that such words stand near each other in a document.
+    pub(super) near: HashMap<i64, f64>,
     /// How many times as many sessions have a term as those that are known.
     pub(super) reach: Vec<f64>,
     /// Sessions there ever were.
@@ -56,25 +58,29 @@ pub(super) fn candidates(
     indexes: &[Index],
     range: Range,
 ) -> Result<Candidates, StoreError> {
-    let total = documents_ever(connection)?;
+    let inside_one = range.0 >> SEQ_BITS == range.1 >> SEQ_BITS;
+    let total = if inside_one {
+        rows_of(connection, range.0 >> SEQ_BITS)?
+    } else {
+        documents_ever(connection)?
+    };
     let last_session = last_session(connection)?;
     let tail = tail::of(connection, range)?;
     let tail = tail.as_ref();
     let mut found = Candidates {
         documents: HashMap::new(),
         rarity: vec![0.0; question.terms.len()],
-        beside: HashMap::new(),
+        together: if inside_one { together::pairs(question) } else { Vec::new() },
+        near: HashMap::new(),
         reach: vec![1.0; question.terms.len()],
         sessions: last_session as f64,
     };
-    let inside_one = range.0 >> SEQ_BITS == range.1 >> SEQ_BITS;
+    let rare = if inside_one { INSIDE } else { RARE };
     for index in indexes {
         let asking =
-            Asking { connection, tail, question, index: *index, range, total, last_session };
+            Asking { connection, tail, question, index: *index, range, total, rare, last_session };
         asking.run(&mut found)?;
-        if inside_one {
-            asking.side_by_side(&mut found)?;
-        }
+        asking.near_each_other(&mut found)?;
     }
     Ok(found)
 }
@@ -83,6 +89,15 @@ pub(super) fn candidates(
 fn documents_ever(connection: &Connection) -> Result<f64, StoreError> {
     let last = crate::rows::next_id(connection)?;
     Ok((last / crate::rows::ID_STEP).max(1) as f64)
+}
+
+/// How many rows a session has, roughly.
+fn rows_of(connection: &Connection, session_no: i64) -> Result<f64, StoreError> {
+    connection
+        .prepare_cached("SELECT ifnull(max(seq), 0) FROM row WHERE session_no = ?1")
+        .and_then(|mut statement| statement.query_row([session_no], |row| row.get(0)))
+        .doing(DOING)
+        .map(|last: i64| last.max(1) as f64)
 }
 
 /// What a term in `count` of `total` is worth (the inverse frequency of BM25).
@@ -104,6 +119,8 @@ struct Asking<'a> {
     index: Index,
     range: Range,
     total: f64,
+    /// A term in more documents than this is common.
+    rare: usize,
     last_session: i64,
 }
 
@@ -119,14 +136,14 @@ impl Asking<'_> {
         let mut rare: Vec<Asked> = Vec::new();
         let mut common: Vec<Asked> = Vec::new();
         for (at, term) in self.terms() {
-            let mut newest = self.ask(&term.expression, RARE + 1)?;
+            let mut newest = self.ask(&term.expression, self.rare + 1)?;
             if newest.is_empty()
                 && let Some(begin) = beginning(term)
             {
-                newest = self.ask(&begin, RARE + 1)?;
+                newest = self.ask(&begin, self.rare + 1)?;
             }
             let count = newest.len();
-            if count <= RARE {
+            if count <= self.rare {
                 rare.push(Asked { at, newest, count });
             } else {
                 let count = self.estimate(&newest);
@@ -203,20 +220,16 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// Where words that are beside each other in the question are so too.
-    fn side_by_side(&self, found: &mut Candidates) -> Result<(), StoreError> {
-        let words = |term: &Term| -> Option<String> {
-            let plain = term.weight >= 1.0 && term.prefix.is_none() && term.wholes.is_empty();
-            let inner = term.expression.strip_prefix('"')?.strip_suffix('"')?;
-            (plain && !term.not).then(|| inner.to_owned())
-        };
-        for (at, pair) in self.question.terms.windows(2).enumerate() {
-            let [first, second] = pair else { continue };
-            let Some((first, second)) = words(first).zip(words(second)) else { continue };
-            let worth = found.rarity[at].min(found.rarity[at + 1]);
-            for document in self.ask(&format!("\"{first} {second}\""), BESIDE)? {
-                *found.documents.entry(document).or_insert(0) |= 1 << at | 1 << (at + 1);
-                *found.beside.entry(document).or_insert(0.0) += NEAR * worth;
+    /// Where words that belong together stand near each other.
+    fn near_each_other(&self, found: &mut Candidates) -> Result<(), StoreError> {
+        for pair in &mut found.together {
+            let documents = self.ask(&together::expression(self.question, pair), self.rare)?;
+            let worth = rarity_of(documents.len() as f64, self.total);
+            pair.rarity = if pair.rarity == 0.0 { worth } else { pair.rarity.min(worth) };
+            for document in documents {
+                *found.documents.entry(document).or_insert(0) |=
+                    1 << pair.terms.0 | 1 << pair.terms.1;
+                *found.near.entry(document).or_insert(0.0) += worth;
             }
         }
         Ok(())

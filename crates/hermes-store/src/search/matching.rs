@@ -8,14 +8,14 @@ use super::tokens::{Sink, Tokenizer};
 
 /// Saturation and length norm of BM25 (Robertson, Zaragoza 2009); messages are short, so length
 /// counts less than in documents.
-const K1: f64 = 1.2;
+pub(super) const K1: f64 = 1.2;
 const B: f64 = 0.4;
 /// Words of a message of ordinary length.
-const ORDINARY_LENGTH: f64 = 60.0;
+pub(super) const ORDINARY_LENGTH: f64 = 60.0;
 /// Words of a thing counted for less than the thing as it was written.
 const LOOSE: f64 = 0.6;
 /// What two terms next to each other add, as a share of the rarer one.
-pub(super) const NEAR: f64 = 0.5;
+const NEAR: f64 = 0.5;
 /// What the question itself, word for word, adds.
 const LITERAL: f64 = 0.3;
 

@@ -4,7 +4,7 @@
 //! must be there in this order, `a AND b` must both be there, `NOT a` must not, `begin*` stands for
 //! every word that begins so. Everything else is text, whatever characters it is made of.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::tokens::{Sink, Tokenizer};
 
@@ -71,6 +71,11 @@ const EMPTY_WORDS: &[&str] = &[
     "these", "they", "this", "those", "to", "us", "was", "we", "were", "what", "when", "where",
     "which", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours",
 ];
+
+/// The same as the tokens that texts have of them.
+pub(super) fn empty_words() -> HashSet<String> {
+    EMPTY_WORDS.iter().flat_map(|word| pieces_of(word).words).collect()
+}
 
 /// The tokens of one piece of the question.
 #[derive(Default)]

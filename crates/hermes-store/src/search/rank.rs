@@ -15,6 +15,7 @@ use super::index::{Index, text_of};
 use super::matching::match_text;
 use super::messages::{self, Message};
 use super::question::Question;
+use super::together;
 use crate::db::Doing as _;
 use crate::rows::{SEQ_BITS, seq_of};
 use crate::{StoreError, read};
@@ -66,6 +67,8 @@ pub(super) struct Bounds {
 
 /// Messages of a session that are read where many are found.
 pub(super) const DEPTH: usize = 6;
+/// Messages that are read inside one session: the index says only roughly which are the best.
+pub(super) const INSIDE: usize = 300;
 /// Looked at for each one that is read, where roles and flags leave many out.
 pub(super) const TRIES: usize = 8;
 
@@ -206,7 +209,7 @@ pub(super) fn coarse_score(
     let around = before.chain(after).fold(0, |around, (_, mask)| around | mask);
     worth(question, &candidates.rarity, *mask)
         + NEIGHBOUR_SHARE * worth(question, &candidates.rarity, around & !mask)
-        + candidates.beside.get(document).copied().unwrap_or(0.0)
+        + candidates.near.get(document).copied().unwrap_or(0.0)
 }
 
 /// The sessions with what the index knows of them, and the worth of each term for a session: between
@@ -393,7 +396,8 @@ pub(super) fn hit_of(
     // What the neighbours have counts here too.
     let mask = candidates.documents.get(&document).copied().unwrap_or(0);
     let own = worth(question, &candidates.rarity, mask);
-    let around = (coarse - own).max(0.0);
+    let near = candidates.near.get(&document).copied().unwrap_or(0.0);
+    let around = (coarse - own - near).max(0.0);
     let score = scored(question, candidates, indexes, &message.row, own, around)?;
     Some(Hit { seq: seq_of(document), score, title: false, message: Some(message) })
 }
@@ -423,7 +427,8 @@ fn scored(
     around: f64,
 ) -> Option<f64> {
     let text: Vec<String> = indexes.iter().map(|index| text_of(row, *index)).collect();
-    let matched = match_text(question, &candidates.rarity, &text.join("\n"));
+    let text = text.join("\n");
+    let matched = match_text(question, &candidates.rarity, &text);
     let lacks = question
         .terms
         .iter()
@@ -434,6 +439,7 @@ fn scored(
     }
     // A loose match of the index counts at least a little.
     let mut score = matched.score.max(own * 0.2) + around;
+    score += together::score(question, &candidates.together, &text);
     score *= match row.role {
         Role::User if question.of_person => SPEAKER,
         Role::Assistant if question.of_model => SPEAKER,

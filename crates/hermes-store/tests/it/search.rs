@@ -297,18 +297,26 @@ fn a_query_with_a_session_searches_inside_that_session() {
 fn inside_a_session_full_of_its_words_a_name_of_two_words_is_found() {
     let home = Home::new();
     let store = home.store();
-    let mut writer = store.create_session(init("long"), opening()).unwrap();
-    say(&mut writer, Role::User, "The harbour lantern gets X-1.");
-    for number in 0..120 {
-        let text = format!("The harbour was quiet on day {number}, and so was the old lantern.");
-        say(&mut writer, Role::Assistant, &text);
-    }
-    writer.release().unwrap();
-    let mut request = SearchRequest::new("harbour lantern");
-    request.session = Some(id("long"));
-    let answer = store.search(&request).unwrap();
-    let best = answer.results[0].messages.iter().find(|message| message.anchor).unwrap();
-    assert_eq!(best.content, "The harbour lantern gets X-1.");
+    let check = |name: &str, stated: &str, others: u64| {
+        let mut writer = store.create_session(init(name), opening()).unwrap();
+        say(&mut writer, Role::User, stated);
+        let first = writer.next_seq().0;
+        let others = (0..others).map(|number| {
+            let text =
+                format!("The harbour was quiet on day {number}, and so was the old lantern.");
+            Record::Row(row(Seq(first + number), Role::Assistant, &text))
+        });
+        let _at = writer.commit(others.collect()).unwrap();
+        writer.release().unwrap();
+        let mut request = SearchRequest::new("which number does the harbour lantern have");
+        request.session = Some(id(name));
+        let answer = store.search(&request).unwrap();
+        let best = answer.results[0].messages.iter().find(|message| message.anchor).unwrap();
+        assert_eq!(best.content, stated);
+    };
+    check("long", "The harbour lantern gets X-1.", 120);
+    check("turned round", "The lantern at the harbour gets X-1.", 120);
+    check("longer than a common word is asked for", "The lantern of our harbour: X-1.", 1_600);
 }
 
 #[test]
