@@ -4,7 +4,7 @@
 //! anything writes one event; an automatic one, and taking out of the archive, write none.
 
 use hermes_core::{DeleteReason, OutboxEvent, SessionDelete, SessionId};
-use rusqlite::Transaction;
+use rusqlite::Connection;
 
 use crate::db::Doing as _;
 use crate::store::Store;
@@ -56,6 +56,16 @@ impl Store {
         }
         let inner = self.inner();
         let (wait, now) = (inner.options().busy_timeout, inner.now());
+        if request.dry_run {
+            let changed = inner.read_at_once(|connection| {
+                let mut changed = Vec::new();
+                for id in &request.ids {
+                    change(connection, &request, id, &mut changed)?;
+                }
+                Ok(changed)
+            })?;
+            return Ok(changed.unwrap_or_default());
+        }
         inner.write(move |side| {
             side.transaction(wait, |tx| {
                 let mut changed = Vec::new();
@@ -65,7 +75,6 @@ impl Store {
                 if let Some(first) = changed.first()
                     && request.archived
                     && !request.automatic
-                    && !request.dry_run
                 {
                     let event = OutboxEvent::OnSessionDelete(SessionDelete {
                         session_id: first.clone(),
@@ -83,7 +92,7 @@ impl Store {
 }
 
 fn change(
-    tx: &Transaction<'_>,
+    tx: &Connection,
     request: &ArchiveRequest,
     id: &SessionId,
     changed: &mut Vec<SessionId>,

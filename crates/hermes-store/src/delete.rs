@@ -55,7 +55,9 @@ pub(crate) fn delete(
     request: DeleteRequest<'_>,
 ) -> Result<DeleteReceipt, StoreError> {
     let inner = store.inner();
-    inner.ensure_writable()?;
+    if !request.dry_run {
+        inner.ensure_writable()?;
+    }
     if request.ids.is_empty() && request.chosen_by.is_none() {
         return Err(StoreError::Refused {
             what: "no session was named".to_owned(),
@@ -68,36 +70,53 @@ pub(crate) fn delete(
             hint: "delete with another reason",
         });
     }
-    if !request.dry_run {
-        take_in_first(store, &request)?;
+    match take_in_first(store, &request) {
+        Err(error) if !request.dry_run => return Err(error),
+        _ => {}
     }
     let job = job_of(store, request)?;
+    if job.dry_run {
+        return planned(store, &job);
+    }
     let wait = inner.options().busy_timeout;
-    let (dry_run, with_derived) = (job.dry_run, job.with_derived);
+    let with_derived = job.with_derived;
     let receipt = inner.write(move |side| {
         side.connection()?.execute_batch("PRAGMA secure_delete = ON").doing(DOING)?;
         let receipt = side.transaction(wait, |tx| run(tx, &job));
         scrub::back_to_ordinary(side.connection()?)?;
         receipt
     })?;
-    if !dry_run {
-        point::reach("delete: committed");
-        for removed in &receipt.removed {
-            remove_files(inner.paths(), &removed.id);
-        }
-        point::reach("delete: own files gone");
-        for path in &receipt.files {
-            if let Err(error) = files::remove(Path::new(path)) {
-                tracing::warn!(%error, path, "a file of a deleted session stays");
-            }
-        }
-        if with_derived && !receipt.replayed {
-            backup::forget(store, &receipt)?;
-        }
-        point::reach("delete: all files gone");
-        scrub::later(store);
+    point::reach("delete: committed");
+    for removed in &receipt.removed {
+        remove_files(inner.paths(), &removed.id);
     }
+    point::reach("delete: own files gone");
+    for path in &receipt.files {
+        if let Err(error) = files::remove(Path::new(path)) {
+            tracing::warn!(%error, path, "a file of a deleted session stays");
+        }
+    }
+    if with_derived && !receipt.replayed {
+        backup::forget(store, &receipt)?;
+    }
+    point::reach("delete: all files gone");
+    scrub::later(store);
     Ok(receipt)
+}
+
+/// What it would do, found out by reading alone: nobody is waited for, and nothing is made.
+fn planned(store: &Store, job: &Job) -> Result<DeleteReceipt, StoreError> {
+    let plan = store.inner().read(|connection| {
+        let transaction = connection.unchecked_transaction().doing(DOING)?;
+        let plan = run(&transaction, job);
+        transaction.finish().doing(DOING)?;
+        plan
+    })?;
+    match plan {
+        Some(plan) => Ok(plan),
+        None if job.chosen => Ok(empty(job)),
+        None => Err(unknown(&job.ids)),
+    }
 }
 
 /// Side files of sessions that nobody holds are taken in, so that the tombstone counts them.
@@ -146,7 +165,7 @@ fn job_of(store: &Store, request: DeleteRequest<'_>) -> Result<Job, StoreError> 
             .filter_map(|lease| Some((lease.session.clone(), lease.epoch?)))
             .collect(),
         held_here: inner.held(),
-        claim: inner.claim(),
+        claim: if request.dry_run { inner.onlooker() } else { inner.claim() },
         dry_run: request.dry_run,
         skip_held: request.skip_held,
         with_derived: request.with_derived,
@@ -201,19 +220,7 @@ fn run(tx: &Transaction<'_>, job: &Job) -> Result<DeleteReceipt, StoreError> {
     } else {
         files.extend(outputs);
     }
-    let mut receipt = DeleteReceipt {
-        request_id: job.request_id.clone(),
-        deleted_at: job.claim.now,
-        reason: job.reason,
-        removed: Vec::new(),
-        remaining,
-        unknown,
-        skipped,
-        files,
-        scrubbed_at: None,
-        moved: job.moved.clone(),
-        replayed: false,
-    };
+    let mut receipt = DeleteReceipt { remaining, unknown, skipped, files, ..empty(job) };
     if all.is_empty() {
         return Ok(receipt);
     }
@@ -331,12 +338,33 @@ fn none_of(tx: &Transaction<'_>, job: &Job) -> StoreError {
     let first = job.ids.first().cloned().unwrap_or_else(|| SessionId::new(""));
     match engage::tombstone_of(tx, &first) {
         Ok(Some((_, at))) => StoreError::Deleted { session: first, at },
-        Ok(None) => StoreError::NotFound {
-            what: "session",
-            reference: first.to_string(),
-            hint: "list them with `hermes sessions list`".to_owned(),
-        },
+        Ok(None) => unknown(&job.ids),
         Err(error) => error,
+    }
+}
+
+fn unknown(ids: &[SessionId]) -> StoreError {
+    StoreError::NotFound {
+        what: "session",
+        reference: ids.first().map(SessionId::to_string).unwrap_or_default(),
+        hint: "list them with `hermes sessions list`".to_owned(),
+    }
+}
+
+/// The receipt of a request that removed nothing.
+fn empty(job: &Job) -> DeleteReceipt {
+    DeleteReceipt {
+        request_id: job.request_id.clone(),
+        deleted_at: job.claim.now,
+        reason: job.reason,
+        removed: Vec::new(),
+        remaining: Vec::new(),
+        unknown: Vec::new(),
+        skipped: Vec::new(),
+        files: Vec::new(),
+        scrubbed_at: None,
+        moved: job.moved.clone(),
+        replayed: false,
     }
 }
 

@@ -118,24 +118,30 @@ impl Inner {
         }
     }
 
-    /// A claim of this process, with its lock file in place.
-    pub(crate) fn claim(&self) -> Claim {
-        let me = self.holder().clone();
-        let mut lock = locked(&self.lock);
-        if lock.is_none() {
-            match HolderLock::take(&self.paths.drafts_dir, &me) {
-                Ok(taken) => *lock = Some(taken),
-                // A full or read-only disk: the lease's expiry decides instead.
-                Err(error) => tracing::warn!(%error, "no lock file for this process"),
-            }
-        }
+    /// A claim of this process that holds nothing: it only sees what others hold.
+    pub(crate) fn onlooker(&self) -> Claim {
         Claim {
-            me,
+            me: self.holder().clone(),
             now: self.now(),
             ttl_millis: i64::try_from(self.options.lease_ttl.as_millis()).unwrap_or(i64::MAX),
             locks: self.paths.drafts_dir.clone(),
             held_here: false,
         }
+    }
+
+    /// A claim of this process, with its lock file in place.
+    pub(crate) fn claim(&self) -> Claim {
+        let me = self.holder();
+        let mut lock = locked(&self.lock);
+        if lock.is_none() {
+            match HolderLock::take(&self.paths.drafts_dir, me) {
+                Ok(taken) => *lock = Some(taken),
+                // A full or read-only disk: the lease's expiry decides instead.
+                Err(error) => tracing::warn!(%error, "no lock file for this process"),
+            }
+        }
+        drop(lock);
+        self.onlooker()
     }
 
     /// Events were claimed for delivery.

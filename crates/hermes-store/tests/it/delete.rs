@@ -424,3 +424,30 @@ fn what_readers_kept_from_being_scrubbed_is_scrubbed_while_the_process_goes_on()
     assert!(scrubbed().is_some());
     assert_eq!(bytes_found(home.dir.path(), "zebrafish"), [""; 0]);
 }
+
+#[test]
+fn a_dry_run_waits_for_nobody_and_makes_nothing() {
+    let home = Home::new();
+    let store = home.store();
+    let dry = |store: &Store, ids: Vec<SessionId>, chosen: bool| {
+        store.delete_session(DeleteRequest {
+            dry_run: true,
+            chosen_by: chosen.then(|| "a choice".to_owned()),
+            ..DeleteRequest::new(ids, DeleteReason::Delete)
+        })
+    };
+    assert!(matches!(dry(&store, vec![id("a")], false), Err(StoreError::NotFound { .. })));
+    assert_eq!(dry(&store, vec![], true).unwrap().removed, []);
+    assert_eq!(std::fs::read_dir(home.dir.path()).unwrap().count(), 0, "nothing was made");
+    create(&store, "a").release().unwrap();
+    let lock = home.lock_out();
+    assert_eq!(dry(&store, vec![id("a")], false).unwrap().removed.len(), 1);
+    let mut archive = hermes_store::ArchiveRequest::new(vec![id("a")], true);
+    archive.dry_run = true;
+    assert_eq!(store.archive(archive).unwrap(), [id("a")]);
+    drop(lock);
+    let env: Arc<dyn hermes_core::Env> = home.env.clone();
+    let reader = Store::open(home.paths(), env, hermes_store::OpenMode::ReadOnly).unwrap();
+    assert_eq!(dry(&reader, vec![id("a")], false).unwrap().removed.len(), 1);
+    assert_eq!(left(&store), ["a"]);
+}

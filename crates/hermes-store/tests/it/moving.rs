@@ -341,3 +341,28 @@ fn what_waits_in_a_side_file_is_taken_along() {
     assert_eq!(texts(&there, &id("a")), ["said in a"]);
     assert_eq!(there.session(&id("a")).unwrap().unwrap().started_at, Timestamp(START.0));
 }
+
+#[test]
+fn a_store_that_is_full_or_locked_there_costs_nothing_here() {
+    let mut two = Two::new();
+    let here = two.here.store();
+    full(&here);
+    let mut writer = here.open_session(&id("a")).unwrap();
+    say(&mut writer, Role::Assistant, &"more than there is room for ".repeat(20_000));
+    writer.release().unwrap();
+    let before = known(&here);
+    two.there.store().create_session(init("theirs"), vec![]).unwrap().release().unwrap();
+    let lock = two.there.lock_out();
+    assert!(moved(&here, &two.there.store(), &["a"]).is_err());
+    drop(lock);
+    two.there.options.max_page_count = Some(1);
+    let error = moved(&here, &two.there.store(), &["a"]).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    assert_eq!((known(&here), here.pending_events().unwrap()), (before.clone(), 0));
+    assert_eq!(two.there.store().session(&id("a")).unwrap(), None);
+    two.there.options.max_page_count = None;
+    let there = two.there.store();
+    moved(&here, &there, &["a"]).unwrap();
+    assert_eq!(known(&there), before);
+    assert_sound(&there);
+}

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hermes_core::SessionId;
-use hermes_store::{Copied, DeleteReceipt, MoveRequest, OpenMode, Selection, Store};
+use hermes_store::{Copied, DeleteReceipt, MoveRequest, Selection, Store};
 
 use crate::app::App;
 use crate::cli::stored::Move;
@@ -18,7 +18,7 @@ use crate::{out, plugged};
 /// If one is unknown, in use, or cannot be moved whole; if there is no such profile, or nobody can
 /// be asked.
 pub fn run(app: &App, flags: &Move) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
+    let store = upkeep::opened(app, flags.dry_run)?;
     let by_profile = wanted(app, &store, flags)?;
     let mut receipts = Vec::new();
     for (profile, ids) in by_profile {
@@ -87,7 +87,7 @@ fn one(
     ids: Vec<SessionId>,
 ) -> anyhow::Result<Option<DeleteReceipt>> {
     let there = app.of_profile(profile)?;
-    let to = there.store(OpenMode::ReadWrite)?;
+    let to = upkeep::opened(&there, flags.dry_run)?;
     let mut request = MoveRequest {
         ids,
         profile: app.home.profile().to_owned(),

@@ -23,6 +23,17 @@ const RETENTION: &str = "90d";
 /// A ghost is left alone for so long.
 const GHOST_MILLIS: i64 = 24 * 3600 * 1000;
 
+/// The store to delete from; what only looks also looks at one that cannot be written.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn opened(app: &App, dry_run: bool) -> anyhow::Result<Store> {
+    match app.store(OpenMode::ReadWrite) {
+        Err(_) if dry_run => app.store(OpenMode::ReadOnly),
+        other => other,
+    }
+}
+
 /// What is to be deleted.
 struct Wanted {
     ids: Vec<SessionId>,
@@ -36,7 +47,7 @@ struct Wanted {
 /// # Errors
 /// If one is unknown or in use, or nobody can be asked.
 pub fn delete(app: &App, flags: &Delete) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
+    let store = opened(app, flags.how.dry_run)?;
     let selection = selection(app, &flags.choice)?;
     match (flags.sessions.is_empty(), selection.is_narrow()) {
         (false, false) => {
@@ -67,7 +78,7 @@ pub fn delete(app: &App, flags: &Delete) -> anyhow::Result<Exit> {
 /// # Errors
 /// If the store cannot be written, or nobody can be asked.
 pub fn prune(app: &App, flags: &Prune) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
+    let store = opened(app, flags.how.dry_run)?;
     let mut choice = flags.choice.clone();
     if !selection(app, &choice)?.is_narrow() {
         choice.older_than = Some(RETENTION.to_owned());
@@ -129,7 +140,7 @@ fn retain_now(
 /// # Errors
 /// If the store cannot be written, or nobody can be asked.
 pub fn sweep(app: &App, flags: &Sweep) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
+    let store = opened(app, flags.how.dry_run)?;
     let (selection, reason) = if flags.ghosts {
         let idle_since = app.env.now().plus_millis(-GHOST_MILLIS);
         (Selection::ghosts(idle_since), DeleteReason::GhostPrune)
@@ -415,7 +426,7 @@ fn selection(app: &App, choice: &Choice) -> anyhow::Result<Selection> {
 /// # Errors
 /// If one is unknown.
 pub fn archive(app: &App, flags: &Archive, archived: bool) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
+    let store = opened(app, flags.dry_run)?;
     let mut selection = selection(app, &flags.choice)?;
     let ids = match (flags.sessions.is_empty(), selection.is_narrow()) {
         (false, false) => named(app, &store, &flags.sessions)?,
