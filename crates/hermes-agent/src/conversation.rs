@@ -8,7 +8,9 @@ use hermes_core::{
     Block, Cause, EventSink, Generation, GenerationNo, Row, Seq, SessionId, Snapshot, Timestamp,
     ToolDef, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
 };
-use hermes_store::{ParentKind, Record, SessionInfo, SessionInit, SessionPatch, SessionWriter};
+use hermes_store::{
+    ParentKind, Record, SessionInfo, SessionInit, SessionPatch, SessionWriter, Unavailable,
+};
 use hermes_tools::{Approver, BuiltinTools, ToolContext, TurnSources};
 
 use crate::pinned::{difference_notice, parse_tools};
@@ -122,7 +124,8 @@ pub struct Conversation {
     pub(crate) compactions: u32,
     pub(crate) warnings: Vec<String>,
     pub(crate) resumed: ResumeReport,
-    pub(crate) spool_told: bool,
+    /// Reasons for the side file that the person was told of.
+    pub(crate) spool_told: Vec<Unavailable>,
     /// Records of a generation that was made in memory and is stored with the next turn.
     pub(crate) unsaved: Vec<Record>,
     /// Quirks learned in this session, by the endpoint's index.
@@ -173,7 +176,7 @@ impl Conversation {
             compactions: 0,
             warnings: built.warnings,
             resumed: ResumeReport::default(),
-            spool_told: false,
+            spool_told: Vec::new(),
             unsaved: Vec::new(),
             learned: BTreeMap::new(),
             pending_notices: Vec::new(),
@@ -311,7 +314,7 @@ impl Conversation {
             turn,
             compactions: info.compactions,
             warnings: Vec::new(),
-            spool_told: false,
+            spool_told: Vec::new(),
             unsaved: Vec::new(),
             learned: BTreeMap::new(),
             pending_notices: Vec::new(),

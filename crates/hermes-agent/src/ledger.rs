@@ -3,21 +3,21 @@
 use hermes_core::{
     Attempt, AttemptEnd, AttemptRecorder, Event, EventSink, NoticeLevel, RecordError, WireProfile,
 };
-use hermes_store::{Committed, Record, SessionWriter, StoreError};
+use hermes_store::{Committed, Record, SessionWriter, StoreError, Unavailable};
 
 /// Writes attempts through the holder of the session's lease.
 pub(crate) struct Ledger<'a> {
     writer: &'a mut SessionWriter,
     sink: &'a dyn EventSink,
     open: Option<Attempt>,
-    spool_told: &'a mut bool,
+    spool_told: &'a mut Vec<Unavailable>,
 }
 
 impl<'a> Ledger<'a> {
     pub(crate) fn new(
         writer: &'a mut SessionWriter,
         sink: &'a dyn EventSink,
-        spool_told: &'a mut bool,
+        spool_told: &'a mut Vec<Unavailable>,
     ) -> Self {
         Self { writer, sink, open: None, spool_told }
     }
@@ -46,22 +46,24 @@ impl AttemptRecorder for Ledger<'_> {
     }
 }
 
-/// Commits a batch; the person is told once per conversation when it went to the spool.
+/// Commits a batch; the person is told once per conversation and reason when it went to the spool.
 pub(crate) fn commit(
     writer: &mut SessionWriter,
     batch: Vec<Record>,
     sink: &dyn EventSink,
-    spool_told: &mut bool,
+    spool_told: &mut Vec<Unavailable>,
 ) -> Result<(), StoreError> {
     match writer.commit(batch)? {
         Committed::Database => {}
         Committed::Spooled { path, why, .. } => {
-            if !std::mem::replace(spool_told, true) {
+            if !spool_told.contains(&why) {
                 let text = format!(
                     "the session store cannot be written ({why}); what is said is kept in {} and \
-                     taken in as soon as it can be",
-                    path.display()
+                     taken in as soon as it can be; hint: {}",
+                    path.display(),
+                    why.hint()
                 );
+                spool_told.push(why);
                 sink.event(Event::Notice { level: NoticeLevel::Warning, text });
             }
         }

@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_core::{DeleteReason, SessionId};
+use hermes_core::{DeleteReason, Env, SessionId};
 use rusqlite::backup::Backup;
 use rusqlite::types::Value;
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, Transaction, params, params_from_iter,
 };
+use serde::Serialize;
 
-use crate::db::Doing as _;
+use crate::db::{self, Doing as _, ReaderState};
 use crate::files::{self, io_at};
 use crate::store::Store;
 use crate::{
-    DeleteReceipt, DeleteRequest, OpenMode, StoreError, StoreOptions, StorePaths, lease, point,
+    DeleteReceipt, DeleteRequest, OpenMode, StoreError, StoreOptions, StorePaths, Unavailable,
+    lease, point, repair,
 };
 
 /// Pages copied at once, so that writers come in between.
@@ -79,51 +81,185 @@ pub(crate) fn copy(from: &Connection, to: &Path) -> Result<(), StoreError> {
     copied
 }
 
-/// Whether the file is a sound store.
-pub(crate) fn verify(path: &Path) -> Result<(), StoreError> {
+/// What is wrong with the pages of a file, if anything is.
+pub(crate) fn damage(path: &Path) -> Result<Option<String>, StoreError> {
     const DOING: &str = "checking a copy";
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).doing(DOING)?;
-    let answer: String =
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).doing(DOING)?;
-    if answer == "ok" {
-        return Ok(());
+    let answer = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    match answer.doing(DOING) {
+        Ok(answer) => Ok((answer != "ok").then_some(answer)),
+        Err(StoreError::Unavailable { why: why @ Unavailable::Damaged, .. }) => {
+            Ok(Some(why.to_string()))
+        }
+        Err(error) => Err(error),
     }
-    Err(StoreError::Refused {
-        what: format!("{} is damaged: {answer}", path.display()),
-        hint: "choose another backup, or run `hermes sessions repair` on the store itself",
-    })
+}
+
+/// Fails unless the file is a sound store, of this version or an older one.
+pub(crate) fn verify(path: &Path) -> Result<(), StoreError> {
+    const HINT: &str = "choose another backup; they lie in the home's folder `backups`";
+    let refused =
+        |what: &str| StoreError::Refused { what: format!("{} {what}", path.display()), hint: HINT };
+    if !path.is_file() {
+        return Err(refused("is no file"));
+    }
+    let damaged = |what: &str| refused(&format!("is damaged: {what}"));
+    match db::open_reader(path, &StoreOptions::default(), true) {
+        Ok(ReaderState::Absent) => return Err(refused("holds no store")),
+        Ok(ReaderState::Ready(_) | ReaderState::Old(_)) => {}
+        Err(StoreError::Unavailable { why: why @ Unavailable::Damaged, .. }) => {
+            return Err(damaged(&why.to_string()));
+        }
+        Err(error) => return Err(error),
+    }
+    damage(path)?.map_or(Ok(()), |what| Err(damaged(&what)))
+}
+
+/// What a restore did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Restored {
+    /// Where the former store is.
+    pub kept: Option<PathBuf>,
+    /// The former store was damaged, and what was deleted in it since the backup was made cannot be
+    /// read: it may be back.
+    pub deletions_unknown: bool,
+}
+
+/// Puts a backup in the place of the store, also of one that cannot be read any more.
+///
+/// # Errors
+/// If the backup is damaged or no store, or the store is in use.
+pub fn restore(
+    paths: &StorePaths,
+    env: &Arc<dyn Env>,
+    from: &Path,
+) -> Result<Restored, StoreError> {
+    verify(from)?;
+    let options = StoreOptions::default();
+    let opened = Store::open_with(paths.clone(), Arc::clone(env), OpenMode::ReadWrite, options);
+    let is_damaged = match &opened {
+        Ok(_) => paths.db.exists() && damage(&paths.db)?.is_some(),
+        Err(StoreError::Unavailable { why: Unavailable::Damaged, .. }) => true,
+        Err(_) => false,
+    };
+    if !is_damaged {
+        let kept = opened?.restore(from)?;
+        return Ok(Restored { kept, deletions_unknown: false });
+    }
+    drop(opened);
+    repair::refuse_in_use(paths)?;
+    let fresh = paths.db.with_extension("restoring");
+    let outcome = replace_damaged(paths, env, from, &fresh);
+    if outcome.is_err() {
+        repair::remove_with_side_files(&fresh)?;
+    }
+    outcome
+}
+
+/// The pages of a damaged store cannot be written over: the file as a whole is set aside.
+fn replace_damaged(
+    paths: &StorePaths,
+    env: &Arc<dyn Env>,
+    from: &Path,
+    fresh: &Path,
+) -> Result<Restored, StoreError> {
+    repair::remove_with_side_files(fresh)?;
+    copy_file(from, fresh)?;
+    let known = Known::of_damaged(&paths.db);
+    let deletions_unknown = known.is_err();
+    known.unwrap_or_default().carry_over(env, fresh)?;
+    let kept = repair::put_in_place(paths, fresh, env.now())?;
+    Ok(Restored { kept: Some(kept), deletions_unknown })
+}
+
+fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .doing("opening the backup")?;
+    copy(&source, to)
+}
+
+/// What is known of deletions: what was told of them and what was not, their receipts, and which
+/// sessions are gone.
+#[derive(Default)]
+struct Known {
+    /// Sessions that were deleted and are not there again.
+    deleted: Vec<SessionId>,
+    tables: Vec<Table>,
+}
+
+impl Known {
+    fn read(connection: &Connection) -> Result<Self, StoreError> {
+        const DOING: &str = "reading what was deleted";
+        let mut statement = connection
+            .prepare(
+                "SELECT DISTINCT t.session_id FROM tombstone t
+                 WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.session_id)",
+            )
+            .doing(DOING)?;
+        let deleted = statement
+            .query_map([], |row| row.get::<_, String>(0).map(SessionId::new))
+            .doing(DOING)?
+            .collect::<Result<Vec<_>, _>>()
+            .doing(DOING)?;
+        let tables =
+            CARRIED.iter().map(|table| Table::read(connection, table)).collect::<Result<_, _>>()?;
+        Ok(Self { deleted, tables })
+    }
+
+    /// Of a store that cannot be opened, as far as it can be read.
+    fn of_damaged(db: &Path) -> Result<Self, StoreError> {
+        const DOING: &str = "opening the damaged store";
+        if db.metadata().is_ok_and(|meta| meta.len() == 0) {
+            // Not to be opened: SQLite would remove its log.
+            return Err(StoreError::Unavailable { doing: DOING, why: Unavailable::Damaged });
+        }
+        let connection =
+            Connection::open_with_flags(db, OpenFlags::SQLITE_OPEN_READ_ONLY).doing(DOING)?;
+        Self::read(&connection)
+    }
+
+    /// Gives it to a copy that was made before.
+    fn carry_over(self, env: &Arc<dyn Env>, fresh: &Path) -> Result<(), StoreError> {
+        forget_in(env, fresh, &self.deleted, DeleteReason::Delete)?;
+        let copy = opened(env, fresh)?;
+        let wait = copy.inner().options().busy_timeout;
+        let tables = self.tables;
+        copy.inner().write(move |side| {
+            side.transaction(wait, |tx| tables.iter().try_for_each(|table| table.write(tx)))
+        })?;
+        copy.close();
+        done_with(fresh)
+    }
 }
 
 /// The store in a file of its own, for work on backups.
-fn opened(store: &Store, db: &Path) -> Result<Store, StoreError> {
+fn opened(env: &Arc<dyn Env>, db: &Path) -> Result<Store, StoreError> {
     let beside = db.with_extension("side");
     let paths = StorePaths {
         db: db.to_owned(),
         spool_dir: beside.join("spool"),
         drafts_dir: beside.join("drafts"),
     };
-    let env = Arc::clone(store.inner().env());
-    let opened = Store::open_with(paths, env, OpenMode::ReadWrite, StoreOptions::default())?;
-    Ok(opened)
+    Store::open_with(paths, Arc::clone(env), OpenMode::ReadWrite, StoreOptions::default())
 }
 
 /// Removes deleted sessions from every backup, too.
 pub(crate) fn forget(store: &Store, receipt: &DeleteReceipt) -> Result<(), StoreError> {
     for path in list(&store.inner().paths().db) {
         let ids: Vec<SessionId> = receipt.removed.iter().map(|gone| gone.id.clone()).collect();
-        forget_in(store, &path, &ids, receipt.reason)?;
+        forget_in(store.inner().env(), &path, &ids, receipt.reason)?;
     }
     Ok(())
 }
 
 fn forget_in(
-    store: &Store,
+    env: &Arc<dyn Env>,
     path: &Path,
     ids: &[SessionId],
     reason: DeleteReason,
 ) -> Result<(), StoreError> {
-    let copy = opened(store, path)?;
+    let copy = opened(env, path)?;
     // Whoever held a session when the copy was made holds nothing in it.
     let wait = copy.inner().options().busy_timeout;
     copy.inner().write(move |side| side.transaction(wait, lease::release_all))?;
@@ -250,14 +386,24 @@ impl Store {
                 .find(|path| !path.exists())
                 .unwrap_or_else(|| folder.join(format!("state-{stamp}.db")))
         };
-        let copied = self.inner().read(|connection| copy(connection, &path))?;
+        // In one read transaction: a copy that is begun anew whenever somebody writes has no end.
+        let copied = self.inner().read_at_once(|connection| copy(connection, &path))?;
         if copied.is_none() {
             return Err(StoreError::Refused {
                 what: "there is no store yet".to_owned(),
                 hint: "a first conversation makes one: hermes chat -q hello",
             });
         }
-        verify(&path)?;
+        if let Some(what) = damage(&path)? {
+            files::remove(&path).map_err(io_at(&path))?;
+            return Err(StoreError::Refused {
+                what: format!("the store is damaged, so no copy of it was kept: {what}"),
+                hint: "run `hermes sessions repair`, or restore an older backup",
+            });
+        }
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            files::sync_dir(folder).map_err(io_at(folder))?;
+        }
         if to.is_none() {
             let all = list(db);
             for old in all.iter().take(all.len().saturating_sub(KEEP)) {
@@ -278,11 +424,7 @@ impl Store {
         let db = self.inner().paths().db.clone();
         let fresh = db.with_extension("restoring");
         files::remove(&fresh).map_err(io_at(&fresh))?;
-        {
-            let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)
-                .doing("opening the backup")?;
-            copy(&source, &fresh)?;
-        }
+        copy_file(from, &fresh)?;
         point::reach("restore: copied");
         let prepared = self.prepare_restored(&fresh);
         let outcome = prepared.and_then(|()| {
@@ -298,41 +440,8 @@ impl Store {
 
     /// Deletes from a copy what was deleted here since it was made.
     fn prepare_restored(&self, fresh: &Path) -> Result<(), StoreError> {
-        const DOING: &str = "reading what was deleted";
-        let deleted = self.inner().read(|connection| {
-            let mut statement = connection
-                .prepare(
-                    "SELECT DISTINCT t.session_id FROM tombstone t
-                     WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.session_id)",
-                )
-                .doing(DOING)?;
-            let found = statement
-                .query_map([], |row| row.get::<_, String>(0).map(SessionId::new))
-                .doing(DOING)?;
-            found.collect::<Result<Vec<_>, _>>().doing(DOING)
-        })?;
-        forget_in(self, fresh, &deleted.unwrap_or_default(), DeleteReason::Delete)?;
-        self.carry_over(fresh)
-    }
-
-    /// Gives a copy what became known of deletions since it was made: what was told of them and
-    /// what was not, their receipts, and which sessions are gone.
-    fn carry_over(&self, fresh: &Path) -> Result<(), StoreError> {
-        let known = self.inner().read_at_once(|connection| {
-            CARRIED
-                .iter()
-                .map(|table| Table::read(connection, table))
-                .collect::<Result<Vec<_>, _>>()
-        })?;
-        let copy = opened(self, fresh)?;
-        let wait = copy.inner().options().busy_timeout;
-        copy.inner().write(move |side| {
-            side.transaction(wait, |tx| {
-                known.iter().flatten().try_for_each(|table| table.write(tx))
-            })
-        })?;
-        copy.close();
-        done_with(fresh)
+        let known = self.inner().read_at_once(Known::read)?;
+        known.unwrap_or_default().carry_over(self.inner().env(), fresh)
     }
 
     /// Writes the pages of a checked file over the store, in one transaction of the writer, so

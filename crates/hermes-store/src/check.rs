@@ -11,7 +11,7 @@ use crate::messages::message_of;
 use crate::rows::{self, digest_of, key, seq_of};
 use crate::search::{index, renew};
 use crate::store::Store;
-use crate::{Finding, StoreError, spool};
+use crate::{Finding, StoreError, Unavailable, spool};
 
 const DOING: &str = "checking the store";
 
@@ -29,9 +29,18 @@ pub(crate) fn check(store: &Store) -> Result<Vec<Finding>, StoreError> {
 
 fn check_database(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
     let mut findings = Findings::default();
-    file(connection, &mut findings)?;
-    contents(connection, &mut findings)?;
-    ledger(connection, &mut findings)?;
+    let outcome = file(connection, &mut findings);
+    findings.note(outcome)?;
+    let outcome = contents(connection, &mut findings);
+    findings.note(outcome)?;
+    let outcome = ledger(connection, &mut findings);
+    findings.note(outcome)?;
+    let outcome = sessions(connection, &mut findings);
+    findings.note(outcome)?;
+    Ok(findings.list)
+}
+
+fn sessions(connection: &Connection, findings: &mut Findings) -> Result<(), StoreError> {
     let mut statement = connection
         .prepare("SELECT session_no, id, message_count, tool_call_count FROM sessions")
         .doing(DOING)?;
@@ -49,11 +58,10 @@ fn check_database(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
         .doing(DOING)?;
     for (session_no, id, messages, calls) in sessions {
         findings.session = Some(id.clone());
-        if let Err(error) = session(connection, session_no, &id, (messages, calls), &mut findings) {
-            findings.add(error.to_string());
-        }
+        let outcome = session(connection, session_no, &id, (messages, calls), findings);
+        findings.note(outcome)?;
     }
-    Ok(findings.list)
+    Ok(())
 }
 
 #[derive(Default)]
@@ -65,6 +73,21 @@ struct Findings {
 impl Findings {
     fn add(&mut self, what: impl Into<String>) {
         self.list.push(Finding { session: self.session.clone(), what: what.into() });
+    }
+
+    /// That something cannot be read is a finding, and the check goes on; that nobody can read just
+    /// now is none.
+    fn note(&mut self, outcome: Result<(), StoreError>) -> Result<(), StoreError> {
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(StoreError::Unavailable { why, doing }) if why != Unavailable::Damaged => {
+                Err(StoreError::Unavailable { why, doing })
+            }
+            Err(error) => {
+                self.add(Finding::of(&error).what);
+                Ok(())
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 
 use crate::files;
 use crate::repair::with_suffix;
-use crate::{StoreError, StoreOptions, Unavailable, point};
+use crate::{StoreError, StoreOptions, Unavailable, backup, point};
 
 /// Marks a database as this project's ("HRMS").
 const APPLICATION_ID: i32 = 0x4852_4d53;
@@ -74,7 +74,10 @@ fn look(connection: &Connection, path: &Path) -> Result<Found, StoreError> {
     let not_ours = |why: &str| StoreError::NotOurs { path: path.to_owned(), why: why.to_owned() };
     let number = |pragma: &str| -> Result<i64, StoreError> {
         match connection.pragma_query_value(None, pragma, |row| row.get(0)) {
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase)
+                    && !has_whole_pages(path) =>
+            {
                 Err(not_ours("not a database"))
             }
             other => other.doing("reading the header"),
@@ -111,6 +114,34 @@ fn look(connection: &Connection, path: &Path) -> Result<Found, StoreError> {
     })
 }
 
+/// Whether a file that is no database has the length of one: its first page is damaged, then.
+fn has_whole_pages(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.len() > 0 && meta.len() % 4096 == 0)
+}
+
+/// A file without a byte beside what only a store leaves was emptied. SQLite must not look at it, for
+/// it would remove the log.
+fn refuse_emptied(path: &Path) -> Result<(), StoreError> {
+    const LOOKS: u32 = 20;
+    // Before the length: a store that is just being made has bytes before it has a log.
+    let had_log = ["-wal", "-shm"].iter().any(|suffix| with_suffix(path, suffix).exists());
+    let is_empty = || path.metadata().is_ok_and(|meta| meta.len() == 0);
+    if !is_empty() || !had_log && backup::list(path).is_empty() {
+        return Ok(());
+    }
+    for _ in 0..LOOKS {
+        // Another process may be making it this moment.
+        std::thread::sleep(Duration::from_millis(10));
+        if !is_empty() {
+            return Ok(());
+        }
+    }
+    Err(StoreError::Unavailable {
+        doing: "opening the store, whose file is empty",
+        why: Unavailable::Damaged,
+    })
+}
+
 /// What opening for reading found.
 pub(crate) enum ReaderState {
     /// A connection to a store that is up to date.
@@ -131,6 +162,7 @@ pub(crate) fn open_reader(
     if !path.exists() {
         return Ok(ReaderState::Absent);
     }
+    refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = Connection::open_with_flags(path, flags).doing("opening the store for reading");
     match opened.and_then(|connection| prepare_reader(connection, path, options)) {
@@ -211,6 +243,7 @@ pub(crate) fn may_be_rolled_back(path: &Path) -> bool {
 
 /// Opens the file for writing; creates it and brings it up to date where needed.
 pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Connection, StoreError> {
+    refuse_emptied(path)?;
     create_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection =
@@ -221,6 +254,7 @@ pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Connect
     if found != Found::Ours(SCHEMA_VERSION) {
         migrate(&mut connection, path, found)?;
     }
+    log_ahead(&connection)?;
     connection
         .execute_batch(
             "PRAGMA synchronous = FULL;
@@ -239,6 +273,18 @@ pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Connect
     }
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// A store that was put back from a copy has no write-ahead log until it is asked for again. Where
+/// somebody reads it at this moment, the next writer asks.
+fn log_ahead(connection: &Connection) -> Result<(), StoreError> {
+    let switched = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+    match switched.doing("switching to the write-ahead log") {
+        Ok::<String, _>(_) | Err(StoreError::Unavailable { why: Unavailable::Locked, .. }) => {
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Creates an empty file that only its owner can read, if there is none. An existing file is not

@@ -254,12 +254,19 @@ impl Unavailable {
             Self::Full => "free some disk space",
             Self::ReadOnly | Self::CannotOpen => "check the permissions of the home folder",
             Self::Io => "check the disk",
-            Self::Damaged => "run `hermes sessions check`",
+            Self::Damaged => {
+                "run `hermes sessions repair`, or restore a backup: hermes sessions restore FILE"
+            }
             Self::Deleted => "look for the program that removes files of the home",
             Self::Replaced => {
                 "end every hermes, then choose the right file (hermes sessions restore FILE)"
             }
         }
+    }
+
+    /// Whether a new conversation can be held beside a database that cannot be opened for this reason.
+    pub const fn can_be_waited_for(&self) -> bool {
+        matches!(self, Self::Locked | Self::Damaged | Self::Io)
     }
 
     /// The class of a fault of SQLite, if it is one of these.

@@ -8,24 +8,25 @@ use hermes_core::{Env, SessionId, Timestamp};
 use rusqlite::Connection;
 
 use crate::db::{self, ReaderState};
-use crate::lease::{self, Claim, HolderLock};
+use crate::lease::{self, Claim, HolderLock, Owed};
+use crate::readers::Readers;
 use crate::scrub::{self, Extent};
 use crate::worker::{Jobs, Worker, WriteSide};
-use crate::{EventNo, Holder, OpenMode, StoreError, StoreOptions, StorePaths};
-
-/// Readers kept open.
-const READERS: usize = 4;
+use crate::{EventNo, Holder, OpenMode, StoreError, StoreOptions, StorePaths, Unavailable};
 
 pub(crate) struct Inner {
     paths: StorePaths,
     env: Arc<dyn Env>,
     mode: OpenMode,
     options: StoreOptions,
+    /// The database is left alone: everything goes to side files.
+    beside: Option<Unavailable>,
     holder: OnceLock<Holder>,
     held: Mutex<BTreeSet<SessionId>>,
+    owed: Owed,
     // Dropped in this order: the writer is the last to close the file, so that it can fold the
     // log into it; the lock file goes when no lease is held any more.
-    readers: Mutex<Vec<Connection>>,
+    readers: Arc<Readers>,
     worker: Mutex<Option<Worker>>,
     lock: Mutex<Option<HolderLock>>,
 }
@@ -41,18 +42,24 @@ impl Inner {
         env: Arc<dyn Env>,
         mode: OpenMode,
         options: StoreOptions,
+        beside: Option<Unavailable>,
     ) -> Result<Self, StoreError> {
         let inner = Self {
             paths,
             env,
             mode,
             options,
+            beside,
             holder: OnceLock::new(),
             held: Mutex::default(),
-            readers: Mutex::default(),
+            owed: Owed::default(),
+            readers: Arc::default(),
             worker: Mutex::default(),
             lock: Mutex::default(),
         };
+        if inner.beside.is_some() {
+            return Ok(inner);
+        }
         let mut reader =
             db::open_reader(&inner.paths.db, &inner.options, mode == OpenMode::ReadOnly);
         if mode == OpenMode::ReadWrite
@@ -64,7 +71,7 @@ impl Inner {
             reader = db::open_reader(&inner.paths.db, &inner.options, mode == OpenMode::ReadOnly);
         }
         match reader? {
-            ReaderState::Ready(connection) => locked(&inner.readers).push(connection),
+            ReaderState::Ready(connection) => inner.readers.add(connection, &inner.paths.db),
             ReaderState::Absent => {}
             ReaderState::Old(found) if mode == OpenMode::ReadOnly => {
                 return Err(StoreError::NeedsMigration {
@@ -104,7 +111,7 @@ impl Inner {
 
     /// Closes the readers: the file is about to be written over.
     pub(crate) fn forget_readers(&self) {
-        locked(&self.readers).clear();
+        self.readers.forget();
     }
 
     pub(crate) fn holder(&self) -> &Holder {
@@ -134,7 +141,7 @@ impl Inner {
         let me = self.holder();
         let mut lock = locked(&self.lock);
         if lock.is_none() {
-            match HolderLock::take(&self.paths.drafts_dir, me) {
+            match HolderLock::take(&self.paths.drafts_dir, me, self.owed.clone()) {
                 Ok(taken) => *lock = Some(taken),
                 // A full or read-only disk: the lease's expiry decides instead.
                 Err(error) => tracing::warn!(%error, "no lock file for this process"),
@@ -185,7 +192,13 @@ impl Inner {
         let mut worker = locked(&self.worker);
         // A fault in a posted job ends the thread; the next job starts another.
         if !worker.as_ref().is_some_and(Worker::is_alive) {
-            *worker = Some(Worker::start(self.paths.db.clone(), self.options)?);
+            *worker = Some(Worker::start(WriteSide::new(
+                self.paths.db.clone(),
+                self.options,
+                self.beside.clone(),
+                Arc::clone(&self.readers),
+                self.owed.clone(),
+            ))?);
         }
         worker.as_ref().map(Worker::jobs).ok_or(StoreError::WriterGone)
     }
@@ -210,8 +223,10 @@ impl Inner {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        // The lock is not held while reading.
-        let pooled = locked(&self.readers).pop();
+        if self.beside.is_some() {
+            return Ok(None);
+        }
+        let (epoch, pooled) = self.readers.take();
         let connection = match pooled {
             Some(connection) => connection,
             None => match db::open_reader(
@@ -231,10 +246,7 @@ impl Inner {
             },
         };
         let value = work(&connection)?;
-        let mut readers = locked(&self.readers);
-        if readers.len() < READERS {
-            readers.push(connection);
-        }
+        self.readers.give(epoch, connection);
         Ok(Some(value))
     }
 
@@ -263,7 +275,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let runs = locked(&self.worker).is_some();
         if runs && self.mode == OpenMode::ReadWrite {
-            locked(&self.readers).clear();
+            self.readers.forget();
             let now = self.clock();
             self.post(move |side| {
                 if let Err(error) = scrub::if_due(side, now().0, Extent::Whole) {

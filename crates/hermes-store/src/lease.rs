@@ -3,13 +3,15 @@
 //! A lease has an epoch that goes up with every change of hands; each commit checks it, so a
 //! holder that was replaced can store nothing more. Whether a holder lives is seen by a lock on
 //! its lock file, which the system gives back however the process ends. Where no such file can be
-//! seen (another machine, a cleaned folder) the lease's expiry decides.
+//! seen the holder is gone if he was a process of this machine that is there no more; else (another
+//! machine) the lease's expiry decides.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hermes_core::{Env, SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
@@ -24,12 +26,42 @@ pub(crate) struct HolderLock {
     /// Events claimed and not delivered: with one left the file stays, unlocked, and proves that
     /// its holder has ended.
     pub(crate) claims: BTreeSet<EventNo>,
+    /// Leases that are still to be given back: the same with one left.
+    owed: Owed,
     _locked: File,
+}
+
+/// A lease at an epoch, under the token of its holder.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    pub(crate) session_no: i64,
+    pub(crate) epoch: i64,
+    pub(crate) token: String,
+}
+
+/// Leases that could not be given back because the store was locked or full. They go with a later
+/// write; if the process ends first, its lock file stays and proves that they are free.
+#[derive(Clone, Default)]
+pub(crate) struct Owed(Arc<Mutex<Vec<Taken>>>);
+
+impl Owed {
+    pub(crate) fn add(&self, leases: Vec<Taken>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(leases);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Takes all of them out; whoever fails to give them back adds them again.
+    pub(crate) fn take(&self) -> Vec<Taken> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl HolderLock {
     /// Creates and locks the file of this holder.
-    pub(crate) fn take(folder: &Path, holder: &Holder) -> Result<Self, StoreError> {
+    pub(crate) fn take(folder: &Path, holder: &Holder, owed: Owed) -> Result<Self, StoreError> {
         files::private_dir(folder)?;
         let path = lock_path(folder, &holder.token);
         // Locked under another name first, so that nobody ever sees it unlocked.
@@ -44,15 +76,22 @@ impl HolderLock {
             // Without locks on this file system the leases' expiry decides.
             tracing::warn!(%error, path = %path.display(), "the holder's file cannot be locked");
         }
-        writeln!(file, "{} {}", holder.pid, holder.host).map_err(files::io_at(&fresh))?;
-        std::fs::rename(&fresh, &path).map_err(files::io_at(&path))?;
-        Ok(Self { path, claims: BTreeSet::new(), _locked: file })
+        // For people. On a full disk the file stays empty; its lock is what counts.
+        if let Err(error) = writeln!(file, "{} {}", holder.pid, holder.host) {
+            tracing::debug!(%error, path = %path.display(), "the holder's file does not name him");
+        }
+        if let Err(error) = std::fs::rename(&fresh, &path) {
+            files::remove(&fresh).map_err(files::io_at(&fresh))?;
+            return Err(files::io_at(&path)(error));
+        }
+        Ok(Self { path, claims: BTreeSet::new(), owed, _locked: file })
     }
 }
 
 impl Drop for HolderLock {
     fn drop(&mut self) {
         if self.claims.is_empty()
+            && self.owed.is_empty()
             && let Err(error) = files::remove(&self.path)
         {
             tracing::debug!(%error, "the holder's lock file stays");
@@ -79,6 +118,12 @@ fn life(folder: &Path, token: &str) -> Life {
         Err(TryLockError::WouldBlock) => Life::Alive,
         Err(TryLockError::Error(_)) => Life::Unknown,
     }
+}
+
+/// Whether there is no such process on this machine, where that can be seen.
+fn has_ended(pid: u32) -> bool {
+    let processes = Path::new("/proc");
+    processes.join("self").exists() && !processes.join(pid.to_string()).exists()
 }
 
 /// Removes the lock files of dead holders that hold no session and no event any more. Until then
@@ -135,6 +180,15 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
+    /// Whether a holder's lease that ends at `expires` is still good.
+    fn is_held(&self, by: &Holder, expires: Timestamp) -> bool {
+        let gone = by.host == self.me.host && has_ended(by.pid);
+        match life(&self.locks, &by.token) {
+            Life::Unknown if gone => false,
+            _ => self.is_good(&by.token, expires),
+        }
+    }
+
     /// Whether what was taken under a token, for a time that ends at `expires`, is still taken.
     pub(crate) fn is_good(&self, token: &str, expires: Timestamp) -> bool {
         match life(&self.locks, token) {
@@ -190,7 +244,7 @@ pub(crate) fn check_free(
     let good = if by.token == claim.me.token {
         claim.held_here
     } else {
-        claim.is_good(&by.token, lease.expires)
+        claim.is_held(&by, lease.expires)
     };
     if good {
         return Err(StoreError::Held { session: session.clone(), by, since: lease.since });
@@ -208,7 +262,12 @@ pub fn other_process(folder: &Path) -> Option<String> {
         let Some(token) = token.and_then(|rest| rest.strip_suffix(".lock")) else { continue };
         if !token.starts_with(&own) && life(folder, token) == Life::Alive {
             let who = std::fs::read_to_string(entry.path()).unwrap_or_default();
-            return Some(format!("process {}", who.trim()));
+            let pid = token.split('-').next().and_then(|pid| u32::from_str_radix(pid, 16).ok());
+            let who = match (who.trim(), pid) {
+                ("", Some(pid)) => pid.to_string(),
+                (who, _) => who.to_owned(),
+            };
+            return Some(format!("process {who}"));
         }
     }
     None
@@ -302,17 +361,12 @@ pub(crate) fn verify(
 }
 
 /// Gives the lease back if it is still this holder's at `epoch`.
-pub(crate) fn release(
-    transaction: &Transaction<'_>,
-    session_no: i64,
-    epoch: i64,
-    token: &str,
-) -> Result<(), StoreError> {
+pub(crate) fn release(transaction: &Transaction<'_>, lease: &Taken) -> Result<(), StoreError> {
     transaction
         .execute(
             "UPDATE lease SET token = NULL, host = NULL, pid = NULL, since = NULL, expires = NULL
              WHERE session_no = ?1 AND epoch = ?2 AND token = ?3",
-            params![session_no, epoch, token],
+            params![lease.session_no, lease.epoch, lease.token],
         )
         .doing("giving a lease back")?;
     Ok(())

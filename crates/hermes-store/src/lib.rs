@@ -39,6 +39,7 @@ mod outbox;
 mod outputs;
 mod point;
 mod read;
+mod readers;
 mod record;
 mod repair;
 mod rows;
@@ -53,6 +54,7 @@ mod types;
 mod worker;
 
 pub use archive::ArchiveRequest;
+pub use backup::{Restored, restore};
 pub use capsules::{CapsuleRecord, CapsuleState, NewCapsule};
 pub use compactions::{CompactionAttempt, Compactions};
 pub use draft::{Draft, DraftKind};
@@ -63,7 +65,7 @@ pub use import::{FactValue, ImportOutcome, ImportedSession};
 pub use lease::other_process;
 pub use moving::{Copied, MoveRequest, MovedTo};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
-pub use repair::{RepairReport, repair};
+pub use repair::{RepairReport, check, repair};
 pub use search::{
     BrowseAnswer, BrowseEntry, ReadAnswer, ScrollAnswer, SearchAnswer, SearchRequest, SearchResult,
     SearchSort, SessionMeta, ShownMessage, parse_when,

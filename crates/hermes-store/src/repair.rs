@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hermes_core::SessionId;
+use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 use serde::Serialize;
@@ -16,7 +17,8 @@ use crate::db::{self, Doing as _};
 use crate::files::{self, io_at};
 use crate::store::Store;
 use crate::{
-    Finding, OpenMode, StoreError, StoreOptions, StorePaths, apply, backup, lease, point, search,
+    Finding, OpenMode, StoreError, StoreOptions, StorePaths, Unavailable, apply, backup, lease,
+    point, search,
 };
 
 const DOING: &str = "repairing the store";
@@ -56,12 +58,7 @@ pub fn repair(
             hint: "restore a backup with `hermes sessions restore FILE`",
         });
     }
-    if let Some(other) = lease::other_process(&paths.drafts_dir) {
-        return Err(StoreError::Refused {
-            what: format!("the store is in use by {other}"),
-            hint: "end the other process first",
-        });
-    }
+    refuse_in_use(paths)?;
     log_back(&paths.db)?;
     let open = || {
         let options = StoreOptions::default();
@@ -82,19 +79,48 @@ pub fn repair(
     let fresh = paths.db.with_extension("repairing");
     let outcome = rebuild(paths, &fresh, &mut report);
     point::reach("repair: copy closed");
-    if outcome.is_err() {
+    let put = outcome.and_then(|()| put_in_place(paths, &fresh, env.now()));
+    if put.is_err() {
         remove_with_side_files(&fresh)?;
     }
-    outcome?;
-    report.kept = Some(put_in_place(paths, &fresh, env.now().civil(0).strftime("%Y%m%d-%H%M%S"))?);
+    report.kept = Some(put?);
     report.left = findings(open());
     Ok(report)
+}
+
+/// Fails if another process has the store open to write to it.
+pub(crate) fn refuse_in_use(paths: &StorePaths) -> Result<(), StoreError> {
+    match lease::other_process(&paths.drafts_dir) {
+        None => Ok(()),
+        Some(other) => Err(StoreError::Refused {
+            what: format!("the store is in use by {other}"),
+            hint: "end the other process first",
+        }),
+    }
 }
 
 fn findings(store: Result<Store, StoreError>) -> Vec<Finding> {
     match store.and_then(|store| store.check()) {
         Ok(findings) => findings,
-        Err(error) => vec![Finding { session: None, what: error.to_string() }],
+        Err(error) => vec![Finding::of(&error)],
+    }
+}
+
+/// Checks the store at these paths without writing to it, also one that cannot be opened for what is
+/// wrong with it.
+///
+/// # Errors
+/// If it cannot be looked at: locked, not readable, no store of this program.
+pub fn check(
+    paths: &StorePaths,
+    env: &std::sync::Arc<dyn hermes_core::Env>,
+) -> Result<Vec<Finding>, StoreError> {
+    let opened = Store::open(paths.clone(), std::sync::Arc::clone(env), OpenMode::ReadOnly);
+    match opened.and_then(|store| store.check()) {
+        Err(error @ StoreError::Unavailable { why: Unavailable::Damaged, .. }) => {
+            Ok(vec![Finding::of(&error)])
+        }
+        other => other,
     }
 }
 
@@ -109,7 +135,14 @@ fn renew_index(store: Result<Store, StoreError>) -> Result<(), StoreError> {
 /// Copies what can be read into a new file.
 fn rebuild(paths: &StorePaths, fresh: &Path, report: &mut RepairReport) -> Result<(), StoreError> {
     remove_with_side_files(fresh)?;
+    if paths.db.metadata().is_ok_and(|meta| meta.len() == 0) {
+        return Err(nothing_readable());
+    }
     let source = Connection::open_with_flags(&paths.db, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .doing("opening the damaged store")?;
+    // With this, SQLite reads what is left of a file that was cut.
+    source
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)
         .doing("opening the damaged store")?;
     let mut target = db::open_writer(fresh, &StoreOptions::default())?;
     target.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA synchronous = NORMAL;").doing(DOING)?;
@@ -136,17 +169,27 @@ fn rebuild(paths: &StorePaths, fresh: &Path, report: &mut RepairReport) -> Resul
         }
     }
     if report.copied.get("sessions").copied().unwrap_or(0) == 0 {
-        return Err(StoreError::Refused {
-            what: "no session can be read in the damaged store, so it is left as it is".to_owned(),
-            hint: "restore a backup with `hermes sessions restore FILE`",
-        });
+        return Err(nothing_readable());
     }
     tidy(&transaction)?;
     transaction.commit().doing(DOING)?;
     point::reach("repair: copied");
     crate::scrub::truncate_log(&target)?;
     target.close().map_err(|(_, error)| error).doing(DOING)?;
-    backup::verify(fresh)
+    match backup::damage(fresh)? {
+        None => Ok(()),
+        Some(what) => Err(StoreError::Refused {
+            what: format!("the copy came out damaged ({what}), so the store is left as it is"),
+            hint: "check the disk",
+        }),
+    }
+}
+
+fn nothing_readable() -> StoreError {
+    StoreError::Refused {
+        what: "no session can be read in the damaged store, so it is left as it is".to_owned(),
+        hint: "restore a backup with `hermes sessions restore FILE`",
+    }
 }
 
 /// Takes out what lost the thing it belongs to, and works out anew what follows from the rest.
@@ -177,7 +220,7 @@ fn tidy(tx: &rusqlite::Transaction<'_>) -> Result<(), StoreError> {
     search::index::rebuild(tx)
 }
 
-fn remove_with_side_files(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn remove_with_side_files(path: &Path) -> Result<(), StoreError> {
     for suffix in ["", "-wal", "-shm"] {
         let file = with_suffix(path, suffix);
         files::remove(&file).map_err(io_at(&file))?;
@@ -193,11 +236,12 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Keeps the original with its log under another name, and puts the new file in its place. At no
 /// moment is there no store: the original stays under its name until the new one replaces it.
-fn put_in_place(
+pub(crate) fn put_in_place(
     paths: &StorePaths,
     fresh: &Path,
-    stamp: impl std::fmt::Display,
+    now: hermes_core::Timestamp,
 ) -> Result<PathBuf, StoreError> {
+    let stamp = now.civil(0).strftime("%Y%m%d-%H%M%S").to_string();
     let kept = (0_u32..1000)
         .map(|n| with_suffix(&paths.db, &format!(".damaged-{stamp}-{n}")))
         .find(|path| !path.exists())
@@ -205,13 +249,11 @@ fn put_in_place(
     let log = with_suffix(&paths.db, "-wal");
     if log.exists() {
         let copy = with_suffix(&kept, "-wal");
-        std::fs::copy(&log, &copy).map_err(io_at(&copy))?;
-        let synced = std::fs::File::open(&copy).and_then(|file| file.sync_all());
-        synced.map_err(io_at(&copy))?;
+        whole_copy(&log, &copy)?;
     }
     point::reach("repair: log kept");
     if std::fs::hard_link(&paths.db, &kept).is_err() {
-        std::fs::copy(&paths.db, &kept).map_err(io_at(&kept))?;
+        whole_copy(&paths.db, &kept)?;
     }
     if let Some(folder) = paths.db.parent() {
         files::sync_dir(folder).map_err(io_at(folder))?;
@@ -235,6 +277,17 @@ fn put_in_place(
         }
     }
     Ok(kept)
+}
+
+/// Copies a file and syncs the copy; leaves nothing behind if there is no room.
+fn whole_copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let copied = std::fs::copy(from, to)
+        .and_then(|_| std::fs::File::open(to))
+        .and_then(|file| file.sync_all());
+    if copied.is_err() {
+        files::remove(to).map_err(io_at(to))?;
+    }
+    copied.map_err(io_at(to))
 }
 
 /// Puts back the log of a store whose repair was killed after the log was removed and before the

@@ -9,10 +9,11 @@ use hermes_core::{Seq, SessionId, TurnNo};
 use crate::apply::Care;
 use crate::draft::{self, Draft, DraftHeader};
 use crate::engage::{self, Engaged, Outcome, Plan};
+use crate::lease::{self, Taken};
 use crate::spool::{self, Spool, SpoolError, SpoolHeader};
 use crate::store::Store;
 use crate::{
-    Batch, Committed, Record, RecoveredOutcome, SessionInit, StoreError, Unavailable, lease, point,
+    Batch, Committed, Record, RecoveredOutcome, SessionInit, StoreError, Unavailable, point,
 };
 
 /// Writes to one session while it holds its lease.
@@ -250,14 +251,16 @@ impl SessionWriter {
     /// Gives the lease back.
     pub fn release(mut self) -> Result<(), StoreError> {
         self.released = true;
-        let Some((session_no, epoch)) = self.lease.session_no.zip(self.lease.epoch) else {
-            return Ok(());
-        };
+        let Some(lease) = self.taken() else { return Ok(()) };
         let wait = self.store.inner().options().busy_timeout;
+        self.store.inner().write(move |side| side.give_back(wait, lease))
+    }
+
+    /// What is to be given back.
+    fn taken(&self) -> Option<Taken> {
+        let (session_no, epoch) = self.lease.session_no.zip(self.lease.epoch)?;
         let token = self.store.inner().holder().token.clone();
-        self.store.inner().write(move |side| {
-            side.light_transaction(wait, |tx| lease::release(tx, session_no, epoch, &token))
-        })
+        Some(Taken { session_no, epoch, token })
     }
 
     /// Runs one transaction and brings this writer up to date with it. The
@@ -409,14 +412,11 @@ impl Drop for SessionWriter {
         if self.released {
             return;
         }
-        if let Some((session_no, epoch)) = self.lease.session_no.zip(self.lease.epoch) {
+        if let Some(lease) = self.taken() {
             let wait = inner.options().busy_timeout;
-            let token = inner.holder().token.clone();
             inner.post(move |side| {
-                let released = side
-                    .light_transaction(wait, |tx| lease::release(tx, session_no, epoch, &token));
-                if let Err(error) = released {
-                    tracing::debug!(%error, "the lease runs out by itself");
+                if let Err(error) = side.give_back(wait, lease) {
+                    tracing::debug!(%error, "the lease is given back later");
                 }
             });
         }

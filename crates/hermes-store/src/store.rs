@@ -14,8 +14,8 @@ use crate::{
     Batch, ClaimedEvent, CompactionAttempt, Compactions, DeleteReceipt, DeleteRequest, EventNo,
     Finding, History, OpenMode, Record, Recovered, RecoveredOutcome, RequestFilter, RequestRecord,
     SessionFilter, SessionInfo, SessionInit, SessionWriter, StoreError, StoreOptions, StorePaths,
-    TitleSource, branch, check, compactions, delete, draft, engage, export, lease, ledger, moving,
-    outbox, read, rows,
+    TitleSource, Unavailable, branch, check, compactions, delete, draft, engage, export, lease,
+    ledger, moving, outbox, read, rows,
 };
 
 /// A session store. Cheap to clone; the clones share one writer and one pool of readers.
@@ -39,7 +39,21 @@ impl Store {
         mode: OpenMode,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Inner::open(paths, env, mode, options)?)))
+        Ok(Self(Arc::new(Inner::open(paths, env, mode, options, None)?)))
+    }
+
+    /// Opens a store whose database cannot be used: it is left alone, and everything goes to side
+    /// files, which are taken in once it can be used again. Only those are seen.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn open_beside(
+        paths: StorePaths,
+        env: Arc<dyn Env>,
+        why: Unavailable,
+    ) -> Result<Self, StoreError> {
+        let options = StoreOptions::default();
+        Ok(Self(Arc::new(Inner::open(paths, env, OpenMode::ReadWrite, options, Some(why))?)))
     }
 
     pub(crate) fn inner(&self) -> &Inner {

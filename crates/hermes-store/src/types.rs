@@ -420,3 +420,12 @@ pub struct Finding {
     /// What is wrong.
     pub what: String,
 }
+
+impl Finding {
+    /// What an error says, without its hint.
+    pub(crate) fn of(error: &crate::StoreError) -> Self {
+        let text = error.to_string();
+        let what = text.split("; hint:").next().unwrap_or_default();
+        Self { session: None, what: what.to_owned() }
+    }
+}

@@ -13,19 +13,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::backup;
 use crate::db::{self, Doing as _};
+use crate::lease::{self, Owed, Taken};
+use crate::readers::Readers;
 use crate::repair::with_suffix;
 use crate::search::{index, renew};
-use crate::{Record, StoreError, StoreOptions, Unavailable, point};
+use crate::{Record, StoreError, StoreOptions, Unavailable, files, point};
 
 /// Posted jobs that may wait; whoever posts more does it himself.
 const QUEUE: usize = 64;
 
 /// The index is brought up to date when nothing was written for this long.
 const IDLE: Duration = Duration::from_millis(100);
+/// Leases that could not be given back are tried again when nothing was written for so long more.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// So many rows, or so much text in them, are taken into the index even if it is never idle: a
 /// search reads them one by one until then.
 const MOST_BEHIND: usize = 512;
@@ -33,31 +38,60 @@ const MOST_TEXT_BEHIND: usize = 1 << 20;
 
 type Job = Box<dyn FnOnce(&mut WriteSide) + Send>;
 
+/// Puts a store that was deleted back from what is open of it.
+fn put_back(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let back = with_suffix(path, ".restoring");
+    files::remove(&back).map_err(files::io_at(&back))?;
+    backup::copy(connection, &back)?;
+    // Links do not replace: a file that somebody else made meanwhile stays.
+    let put = std::fs::hard_link(&back, path);
+    files::remove(&back).map_err(files::io_at(&back))?;
+    put.map_err(files::io_at(path))?;
+    tracing::error!(path = %path.display(), "the store was deleted and is put back");
+    Ok(())
+}
+
+/// Saves what is open of a store that was replaced.
+fn rescue(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let aside = (0_u32..1000)
+        .map(|n| with_suffix(path, &format!(".rescued-{n}")))
+        .find(|path| !path.exists());
+    if let Some(aside) = aside {
+        backup::copy(connection, &aside)?;
+        tracing::error!(path = %aside.display(), "the store was replaced; what was open is saved");
+    }
+    Ok(())
+}
+
 /// What a job has.
 pub(crate) struct WriteSide {
     path: PathBuf,
     options: StoreOptions,
+    /// Why the database is left alone.
+    beside: Option<Unavailable>,
     connection: Option<Connection>,
     /// The files that the connection was opened on.
     identity: Option<Identity>,
     /// What was open is saved already.
     rescued: bool,
+    readers: Arc<Readers>,
     /// Rows written since the index was brought up to date, and the text in them.
     rows_behind: usize,
     text_behind: usize,
     /// A job that asked to be done again after some time.
     again: Option<(Duration, Job)>,
+    owed: Owed,
 }
 
 /// Which files stand under the names of the store and its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+pub(crate) struct Identity {
     store: Option<(u64, u64)>,
     log: Option<(u64, u64)>,
 }
 
 impl Identity {
-    fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         Self { store: number_of(path), log: number_of(&with_suffix(path, "-wal")) }
     }
 }
@@ -76,6 +110,20 @@ fn number_of(_: &Path) -> Option<(u64, u64)> {
     None
 }
 
+/// Whether the file lost pages that the store has, and that its log cannot all hold: something else
+/// cut it. Anything that cannot be seen just now is no proof.
+fn is_cut(connection: &Connection, path: &Path) -> bool {
+    const PAGE: u64 = 4096;
+    const FRAME: u64 = PAGE + 24;
+    let count = connection
+        .prepare_cached("PRAGMA page_count")
+        .and_then(|mut statement| statement.query_row([], |row| row.get::<_, u32>(0)));
+    let length = |path: &Path| std::fs::metadata(path).map(|meta| meta.len());
+    let (Ok(pages), Ok(file)) = (count, length(path)) else { return false };
+    let missing = u64::from(pages).saturating_sub(file / PAGE);
+    missing > 0 && missing > length(&with_suffix(path, "-wal")).map_or(0, |log| log / FRAME)
+}
+
 impl WriteSide {
     /// What the store was opened with.
     pub(crate) const fn options(&self) -> &StoreOptions {
@@ -85,17 +133,28 @@ impl WriteSide {
     /// Notices that the store's file or its log is gone or another one, before anything is written
     /// to what nobody else sees.
     fn guard(&mut self) -> Result<(), StoreError> {
-        let Some(connection) = &self.connection else { return Ok(()) };
+        let fault =
+            |why: Unavailable| StoreError::Unavailable { doing: "looking at the file", why };
+        if let Some(why) = &self.beside {
+            return Err(fault(why.clone()));
+        }
+        let Some(connection) = &self.connection else { return self.guard_unopened() };
         let now = Identity::of(&self.path);
         let Some(then) = self.identity else {
             self.identity = Some(now);
             return Ok(());
         };
-        let fault =
-            |why: Unavailable| StoreError::Unavailable { doing: "looking at the file", why };
         if then.store == now.store {
             if then.log.is_none() || then.log == now.log {
                 self.identity = Some(now);
+                // Looked at twice: another process may give room back between the two looks.
+                if is_cut(connection, &self.path) && is_cut(connection, &self.path) {
+                    // What is in the log stays there for a repair.
+                    connection
+                        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+                        .doing("leaving the log as it is")?;
+                    return Err(fault(Unavailable::Damaged));
+                }
                 return Ok(());
             }
             // The log was unlinked: what is in it goes into the file while it can still be read.
@@ -107,42 +166,64 @@ impl WriteSide {
             return Err(fault(Unavailable::Deleted));
         }
         if now.store.is_none() {
-            let back = with_suffix(&self.path, ".restoring");
-            crate::files::remove(&back).map_err(crate::files::io_at(&back))?;
-            backup::copy(connection, &back)?;
-            // Links do not replace: a file that somebody else made meanwhile stays.
-            let put = std::fs::hard_link(&back, &self.path);
-            crate::files::remove(&back).map_err(crate::files::io_at(&back))?;
+            put_back(connection, &self.path)?;
             self.forget_connection();
-            put.map_err(crate::files::io_at(&self.path))?;
-            tracing::error!(path = %self.path.display(), "the store was deleted and is put back");
             return Err(fault(Unavailable::Deleted));
         }
         if !self.rescued {
-            let aside = (0_u32..1000)
-                .map(|n| with_suffix(&self.path, &format!(".rescued-{n}")))
-                .find(|path| !path.exists());
-            if let Some(aside) = aside {
-                backup::copy(connection, &aside)?;
-                tracing::error!(path = %aside.display(), "the store was replaced; what was open is saved");
-            }
+            rescue(connection, &self.path)?;
             self.rescued = true;
         }
         Err(fault(Unavailable::Replaced))
     }
 
+    /// The same while nothing was written yet: a reader has the file open.
+    fn guard_unopened(&mut self) -> Result<(), StoreError> {
+        let Some(then) = self.readers.first().filter(|then| then.store.is_some()) else {
+            return Ok(());
+        };
+        let now = Identity::of(&self.path);
+        if now.store == then.store {
+            return Ok(());
+        }
+        let (epoch, reader) = self.readers.take();
+        // All of them are in use just now: the next write looks again.
+        let Some(reader) = reader else {
+            let why = Unavailable::Locked;
+            return Err(StoreError::Unavailable { doing: "looking at the file", why });
+        };
+        let why = if now.store.is_none() {
+            put_back(&reader, &self.path)?;
+            drop(reader);
+            self.readers.forget();
+            Unavailable::Deleted
+        } else {
+            if !self.rescued {
+                rescue(&reader, &self.path)?;
+                self.rescued = true;
+            }
+            self.readers.give(epoch, reader);
+            Unavailable::Replaced
+        };
+        Err(StoreError::Unavailable { doing: "looking at the file", why })
+    }
+
     /// The connection, opened on first need.
     pub(crate) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+        if self.connection.is_none() {
+            self.guard()?;
+        }
         match &mut self.connection {
             Some(connection) => Ok(connection),
             empty => Ok(empty.insert(db::open_writer(&self.path, &self.options)?)),
         }
     }
 
-    /// Closes the connection; the next job opens another.
+    /// Closes the connection, and the readers beside it; the next job opens another.
     pub(crate) fn forget_connection(&mut self) {
         self.connection = None;
         self.identity = None;
+        self.readers.forget();
     }
 
     /// Notes that these records were written.
@@ -192,6 +273,58 @@ impl WriteSide {
         outcome.is_ok_and(|whole| !whole)
     }
 
+    /// Nothing is opened yet.
+    pub(crate) fn new(
+        path: PathBuf,
+        options: StoreOptions,
+        beside: Option<Unavailable>,
+        readers: Arc<Readers>,
+        owed: Owed,
+    ) -> Self {
+        Self {
+            path,
+            options,
+            beside,
+            connection: None,
+            identity: None,
+            rescued: false,
+            readers,
+            rows_behind: 0,
+            text_behind: 0,
+            again: None,
+            owed,
+        }
+    }
+
+    /// Gives a lease back, now or with a later write.
+    pub(crate) fn give_back(&mut self, wait: Duration, lease: Taken) -> Result<(), StoreError> {
+        let outcome = self.light_transaction(wait, |tx| lease::release(tx, &lease));
+        if outcome.is_err() {
+            self.owed.add(vec![lease]);
+        }
+        outcome
+    }
+
+    /// Gives back the leases that could not be given back before; whether none is left.
+    fn pay_quietly(&mut self) -> bool {
+        let leases = self.owed.take();
+        if leases.is_empty() {
+            return true;
+        }
+        if self.identity.is_some() && !self.is_untouched() {
+            self.owed.add(leases);
+            return false;
+        }
+        let outcome = self.light_transaction(Duration::ZERO, |tx| {
+            leases.iter().try_for_each(|lease| lease::release(tx, lease))
+        });
+        if let Err(error) = &outcome {
+            tracing::debug!(%error, "leases are given back later");
+            self.owed.add(leases);
+        }
+        outcome.is_ok()
+    }
+
     /// Whether the file is the one that was opened. One that was taken away or replaced is for the
     /// next job to notice and to tell.
     fn is_untouched(&self) -> bool {
@@ -211,6 +344,7 @@ impl WriteSide {
         wait: Duration,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.guard()?;
         let outcome = self.try_transaction(wait, work);
         if let Err(StoreError::Unavailable {
             why: Unavailable::Io | Unavailable::Damaged | Unavailable::ReadOnly,
@@ -231,7 +365,6 @@ impl WriteSide {
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         const DOING: &str = "setting how commits are synced";
-        self.guard()?;
         self.connection()?.execute_batch("PRAGMA synchronous = NORMAL").doing(DOING)?;
         let outcome = self.transaction(wait, work);
         if let Some(connection) = &self.connection
@@ -249,7 +382,6 @@ impl WriteSide {
         wait: Duration,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.guard()?;
         let mut options = self.options;
         options.busy_timeout = wait;
         let connection = match &mut self.connection {
@@ -373,13 +505,15 @@ impl Shared {
                     waiting.hurry = false;
                     drop(waiting);
                     let mut side = self.side();
+                    let paid = side.pay_quietly();
                     side.catch_up_quietly();
                     let more = side.renew_quietly();
                     drop(side);
                     waiting = locked(&self.waiting);
-                    if more && !waiting.closing {
+                    if (more || !paid) && !waiting.closing {
                         // Some more when it is idle again; nobody waits for it at the end.
-                        waiting.written.get_or_insert_with(Instant::now);
+                        let from = if paid { Duration::ZERO } else { TRY_AGAIN };
+                        waiting.written.get_or_insert_with(|| Instant::now() + from);
                     }
                 }
                 _ if closing => return,
@@ -406,17 +540,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Starts the thread; the connection is opened by the first job.
-    pub(crate) fn start(path: PathBuf, options: StoreOptions) -> Result<Self, StoreError> {
-        let side = WriteSide {
-            path,
-            options,
-            connection: None,
-            identity: None,
-            rescued: false,
-            rows_behind: 0,
-            text_behind: 0,
-            again: None,
-        };
+    pub(crate) fn start(side: WriteSide) -> Result<Self, StoreError> {
         let shared = Arc::new(Shared {
             side: Mutex::new(side),
             waiting: Mutex::default(),

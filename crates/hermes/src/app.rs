@@ -11,7 +11,9 @@ use hermes_home::{
     Home, Loaded, Overrides, ProcessVars, Routes, SettingSource, SystemEnv, load, routes,
     routes_told,
 };
-use hermes_store::{OpenMode, RecoveredOutcome, SessionFilter, SessionInfo, Store, StorePaths};
+use hermes_store::{
+    OpenMode, RecoveredOutcome, SessionFilter, SessionInfo, Store, StoreError, StorePaths,
+};
 
 use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
@@ -107,12 +109,37 @@ impl App {
     /// If it cannot be opened.
     pub fn store(&self, mode: OpenMode) -> anyhow::Result<Store> {
         self.home.ensure()?;
-        let paths = StorePaths {
+        Ok(Store::open(self.store_paths(), self.env.clone(), mode)?)
+    }
+
+    /// Where the store is.
+    pub fn store_paths(&self) -> StorePaths {
+        StorePaths {
             db: self.home.store_path(),
             spool_dir: self.home.spool_dir(),
             drafts_dir: self.home.drafts_dir(),
-        };
-        Ok(Store::open(paths, self.env.clone(), mode)?)
+        }
+    }
+
+    /// Opens the store to hold a conversation. A new one is held beside a store that cannot be opened
+    /// because it is damaged or locked: what is said is kept in a side file, which is told, and taken
+    /// in later.
+    ///
+    /// # Errors
+    /// If it cannot be opened, and the conversation is an older one or the reason another.
+    pub fn store_for_turns(&self) -> anyhow::Result<Store> {
+        self.home.ensure()?;
+        let (paths, env) = (self.store_paths(), self.env.clone());
+        match Store::open(paths.clone(), env.clone(), OpenMode::ReadWrite) {
+            Err(StoreError::Unavailable { why, .. })
+                if why.can_be_waited_for()
+                    && self.talk.resume.is_none()
+                    && !self.talk.continue_latest =>
+            {
+                Ok(Store::open_beside(paths, env, why)?)
+            }
+            opened => Ok(opened?),
+        }
     }
 
     /// Opens the store to look into it. What killed processes left beside it (the draft of an

@@ -1,212 +1,199 @@
-//! kill -9 in the middle of append, delete, import, repair and migration: afterwards everything
-//! that was acknowledged holds, and the store is sound.
+//! kill -9 in append, side file, delete, import, repair, migration and restore, at every named place
+//! and at random times: afterwards everything that was acknowledged holds, nothing is half there,
+//! and the store is sound.
 //!
-//! The test is its own child: with `HERMES_CRASH_WORK` set it does that work until it is killed.
-//! `HERMES_CRASH_KILLS` is the number of kills (`bench/crash.sh` runs 500), `HERMES_CRASH_SEED`
-//! their points.
+//! The test is its own child: it works until it comes to the place, says so, and is killed there.
+//! Only a kill that landed counts: the process was at the place, or in the middle of its work.
+//! Every place is visited once; with `HERMES_CRASH_KILLS` so many kills land in the five works that
+//! must survive them (those in `restore` come on top), at the first, second or third time that the
+//! work comes to a place. `HERMES_CRASH_SEED` chooses them, `HERMES_CRASH_AT_RANDOM` is the number of
+//! kills at random times.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hermes_core::{DeleteReason, Env, Role, ScriptedEnv, Seq, Timestamp};
-use hermes_store::{
-    DeleteRequest, ImportedSession, OpenMode, Record, SearchRequest, Store, StorePaths, repair,
-};
+use hermes_core::{Env, ScriptedEnv, Timestamp};
 
+use crate::crash_works::{WORKS, Work, begin, verify, work};
 use crate::support::*;
 
-const WORKS: [&str; 5] = ["append", "delete", "import", "repair", "migrate"];
-const DEFAULT_KILLS: u64 = 10;
+/// How often a work is done that is killed at a place.
+const ROUNDS: u64 = 3;
+/// How late a kill at a random time comes, after the work began.
 const LATEST_KILL_MS: u64 = 120;
+/// What comes on top of the kills that are counted.
+const BESIDE: &str = "restore";
 
-pub fn setting(name: &str, default: u64) -> u64 {
+fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// What the child has seen acknowledged.
-pub fn acknowledge(folder: &Path, line: &str) {
-    let mut file =
-        fs::OpenOptions::new().append(true).create(true).open(folder.join("acknowledged")).unwrap();
-    writeln!(file, "{line}").unwrap();
+/// A number below `bound`.
+fn below(chance: &ScriptedEnv, bound: u64) -> u64 {
+    let mut random = [0; 8];
+    chance.random(&mut random);
+    u64::from_le_bytes(random) % bound.max(1)
 }
 
-pub fn acknowledged(folder: &Path) -> Vec<String> {
-    fs::read_to_string(folder.join("acknowledged"))
-        .unwrap_or_default()
-        .lines()
-        .map(str::to_owned)
-        .collect()
+/// The child's part: true if this process is one.
+fn is_child(rounds: u64) -> bool {
+    let Some(what) = std::env::var_os("HERMES_CRASH_WORK") else { return false };
+    let folder = PathBuf::from(std::env::var_os("HERMES_CRASH_FOLDER").unwrap());
+    let home = Home::at(&folder, u64::from(std::process::id()));
+    println!("begun");
+    work(&what.to_string_lossy(), &home, rounds);
+    true
 }
 
-pub fn imported(name: &str) -> ImportedSession {
-    let mut records = opening();
-    records.extend(
-        (1..=20)
-            .map(|n| Record::Row(row(Seq(n), Role::User, &format!("{name} imported line {n}")))),
-    );
-    ImportedSession { init: init(name), facts: vec![], compactions: 0, records, again: false }
+fn start(test: &str, what: &str, point: &str, home: &Home) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("HERMES_CRASH_WORK", what)
+        .env("HERMES_CRASH_FOLDER", home.dir.path())
+        .env("HERMES_STORE_POINT", point)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
-pub fn old_store() -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v2.db.zst");
-    zstd::decode_all(fs::read(path).unwrap().as_slice()).unwrap()
+/// Reads what the child says until a line ends so; whether one did.
+fn says(child: &mut Child, wanted: &str) -> bool {
+    let out = BufReader::new(child.stdout.take().unwrap());
+    out.lines().map_while(Result::ok).any(|line| line.ends_with(wanted))
 }
 
-/// Does the work again and again. Never returns.
-fn work(what: &str, folder: &Path) {
-    let paths = StorePaths {
-        db: folder.join("state.db"),
-        spool_dir: folder.join("spool"),
-        drafts_dir: folder.join("drafts"),
-    };
-    let env: Arc<dyn Env> = Arc::new(ScriptedEnv::new(START, 1000, 8));
-    let open = || Store::open(paths.clone(), Arc::clone(&env), OpenMode::ReadWrite).unwrap();
-    for n in 0_u64.. {
-        match what {
-            "repair" => drop(repair(&paths, &env).unwrap()),
-            "migrate" => {
-                open().close();
-                acknowledge(folder, "migrated");
-            }
-            _ => {
-                let store = open();
-                let name = format!("{what}-{}-{n}", std::process::id());
-                match what {
-                    "append" => {
-                        let mut writer = create(&store, &name);
-                        for line in 0..50 {
-                            say(&mut writer, Role::User, &format!("{name} line {line}"));
-                            acknowledge(folder, &format!("{name} {line}"));
-                        }
-                    }
-                    "delete" => {
-                        let mut writer = create(&store, &name);
-                        (0..10).for_each(|line| {
-                            say(&mut writer, Role::User, &format!("{name} line {line}"));
-                        });
-                        writer.release().unwrap();
-                        let request = DeleteRequest::new(vec![id(&name)], DeleteReason::Delete);
-                        store.delete_session(request).unwrap();
-                        acknowledge(folder, &name);
-                    }
-                    _ => {
-                        store.import_session(&imported(&name)).unwrap();
-                        acknowledge(folder, &name);
-                    }
-                }
-                store.close();
-            }
-        }
+/// Whether the place was reached; the process that came there is dead.
+fn kill_at(what: &str, point: &str, nth: u64, home: &Home) -> bool {
+    let test = "crash::a_process_killed_at_any_place_leaves_the_store_whole";
+    let mut child = start(test, what, &format!("{point}:{nth}"), home);
+    let reached = says(&mut child, &format!("at {point}"));
+    if reached {
+        child.kill().unwrap();
     }
-}
-
-/// What the work begins with.
-pub fn prepare(what: &str, home: &Home) {
-    match what {
-        "migrate" => fs::write(home.paths().db, old_store()).unwrap(),
-        "repair" => {
-            let store = home.store();
-            for name in ["a", "b", "c"] {
-                let mut writer = create(&store, name);
-                for n in 0..40 {
-                    let text = format!("{name} line {n} {}", "word ".repeat(60));
-                    say(&mut writer, Role::User, &text);
-                }
-            }
-            store.optimize().unwrap();
-            store.close();
-            let mut bytes = fs::read(home.paths().db).unwrap();
-            let needle = b"b line 20 ";
-            let at = bytes.windows(needle.len()).position(|window| window == needle).unwrap();
-            bytes[at / 4096 * 4096..][..4096].fill(0xa5);
-            fs::write(home.paths().db, bytes).unwrap();
-        }
-        _ => home.store().close(),
-    }
-}
-
-fn verify(what: &str, home: &Home, acknowledged: &[String]) {
-    if what == "repair" {
-        let env: Arc<dyn Env> = home.env.clone();
-        assert_eq!(repair(&home.paths(), &env).unwrap().left, []);
-    }
-    let store = home.store();
-    let recovered = store.recover_all().unwrap();
+    let output = child.wait_with_output().unwrap();
     assert!(
-        recovered
-            .iter()
-            .all(|one| !matches!(one.outcome, hermes_store::RecoveredOutcome::Failed(_))),
-        "{recovered:?}"
+        reached || output.status.success(),
+        "{what}, {point}: {}",
+        String::from_utf8_lossy(&output.stderr)
     );
-    for line in acknowledged {
-        match what {
-            "append" => {
-                let (name, at) = line.split_once(' ').unwrap();
-                let found = texts(&store, &id(name));
-                let at: usize = at.parse().unwrap();
-                assert_eq!(found.get(at).unwrap(), &format!("{name} line {at}"));
-            }
-            "delete" => {
-                assert!(store.session(&id(line)).unwrap().is_none(), "{line}");
-                let phrase = format!("\"{line} line\"");
-                assert_eq!(store.search(&SearchRequest::new(phrase)).unwrap().count, 0, "{line}");
-            }
-            "import" => assert_eq!(store.history(&id(line)).unwrap().rows.len(), 20, "{line}"),
-            _ => {}
-        }
-    }
-    match what {
-        "migrate" => {
-            assert_eq!(texts(&store, &id("frozen")), ["frozen question", "frozen answer"]);
-            assert_eq!(store.search(&SearchRequest::new("frozen question")).unwrap().count, 1);
-        }
-        "repair" => {
-            for name in ["a", "c"] {
-                assert_eq!(store.history(&id(name)).unwrap().rows.len(), 40, "{name}");
-            }
-        }
-        _ => {}
-    }
-    assert_sound(&store);
+    assert!(!reached || killed(output.status), "{what}, {point}: it ended by itself");
+    reached
 }
 
-#[cfg(unix)]
-#[test]
-fn a_process_killed_in_any_work_leaves_the_store_whole() {
-    if let Some(what) = std::env::var_os("HERMES_CRASH_WORK") {
-        let folder = PathBuf::from(std::env::var_os("HERMES_CRASH_FOLDER").unwrap());
-        return work(&what.to_string_lossy(), &folder);
+fn killed(status: std::process::ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.signal() == Some(9)
+}
+
+/// Kills that landed, by what they count as.
+#[derive(Default)]
+struct Landed(BTreeMap<&'static str, u64>);
+
+impl Landed {
+    fn add(&mut self, work: &Work) {
+        *self.0.entry(work.of).or_default() += 1;
     }
-    let kills = setting("HERMES_CRASH_KILLS", DEFAULT_KILLS);
+
+    fn counted(&self) -> u64 {
+        self.0.iter().filter(|(of, _)| **of != BESIDE).map(|(_, kills)| kills).sum()
+    }
+
+    fn print(&self, when: &str, tried: u64) {
+        println!("\n{when}\n{:<10} {:>6}", "work", "kills");
+        for (of, kills) in &self.0 {
+            println!("{of:<10} {kills:>6}");
+        }
+        let all: u64 = self.0.values().sum();
+        println!(
+            "{all} kills landed of {tried} tried, {} without {BESIDE}; the store was whole after each",
+            self.counted()
+        );
+    }
+}
+
+#[test]
+fn a_process_killed_at_any_place_leaves_the_store_whole() {
+    if is_child(ROUNDS) {
+        return;
+    }
     let seed = setting("HERMES_CRASH_SEED", 20_261_130);
     println!("seed {seed}");
     let chance = ScriptedEnv::new(Timestamp(0), 0, seed);
-    let mut did_something = 0;
-    for kill in 0..kills {
-        let what = WORKS[(kill % WORKS.len() as u64) as usize];
+    let (mut landed, mut tried) = (Landed::default(), 0);
+    // How often a work comes to a place, as far as it is known.
+    let mut most: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut kill = |work: &Work, point: &'static str, nth: u64| {
         let home = Home::new();
-        prepare(what, &home);
-        let mut random = [0; 8];
-        chance.random(&mut random);
-        let after = Duration::from_millis(5 + u64::from_le_bytes(random) % LATEST_KILL_MS);
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "crash::a_process_killed_in_any_work_leaves_the_store_whole"])
-            .env("HERMES_CRASH_WORK", what)
-            .env("HERMES_CRASH_FOLDER", home.dir.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(after);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let acknowledged = acknowledged(home.dir.path());
-        did_something += u64::from(!acknowledged.is_empty() || what == "repair");
-        verify(what, &home, &acknowledged);
+        begin(work.name, &home);
+        let reached = kill_at(work.name, point, nth, &home);
+        println!("{}: at \"{point}\" ({nth}): {}", work.name, if reached { "landed" } else { "-" });
+        verify(work.name, &home);
+        tried += 1;
+        if reached {
+            landed.add(work);
+        }
+        (reached, landed.counted())
+    };
+    let mut counted = 0;
+    for work in &WORKS {
+        for point in work.places {
+            let (reached, so_far) = kill(work, point, 1);
+            assert!(reached, "{} never comes to \"{point}\"", work.name);
+            counted = so_far;
+        }
     }
-    assert!(did_something > 0, "every kill came before the work began");
+    let kinds = ["append", "delete", "import", "repair", "migration", BESIDE];
+    let kills = setting("HERMES_CRASH_KILLS", 0);
+    let mut turn = 0;
+    while counted < kills {
+        let kind = kinds[turn % kinds.len()];
+        turn += 1;
+        let places: Vec<(&Work, &'static str)> = WORKS
+            .iter()
+            .filter(|work| work.of == kind)
+            .flat_map(|work| work.places.iter().map(move |point| (work, *point)))
+            .collect();
+        let (work, point) = places[below(&chance, places.len() as u64) as usize];
+        let most = most.entry((work.name, point)).or_insert(3);
+        let nth = 1 + below(&chance, *most);
+        let (reached, so_far) = kill(work, point, nth);
+        if !reached {
+            *most = nth - 1;
+        }
+        counted = so_far;
+    }
+    landed.print("kill -9 at named places", tried);
+}
+
+#[test]
+fn a_process_killed_at_any_time_leaves_the_store_whole() {
+    if is_child(u64::MAX) {
+        return;
+    }
+    let kills = setting("HERMES_CRASH_AT_RANDOM", 10);
+    let seed = setting("HERMES_CRASH_SEED", 20_261_130);
+    println!("seed {seed}");
+    let chance = ScriptedEnv::new(Timestamp(0), 0, seed);
+    let (mut landed, mut tried) = (Landed::default(), 0);
+    for kill in 0..kills {
+        let work = &WORKS[(kill % WORKS.len() as u64) as usize];
+        let home = Home::new();
+        begin(work.name, &home);
+        let test = "crash::a_process_killed_at_any_time_leaves_the_store_whole";
+        let mut child = start(test, work.name, "", &home);
+        assert!(says(&mut child, "begun"));
+        std::thread::sleep(Duration::from_millis(below(&chance, LATEST_KILL_MS)));
+        child.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(killed(output.status), "{}: it ended by itself: {stderr}", work.name);
+        tried += 1;
+        landed.add(work);
+        verify(work.name, &home);
+    }
+    landed.print("kill -9 at random times", tried);
 }

@@ -41,6 +41,103 @@ fn a_store_deleted_under_a_running_process_is_put_back_and_nothing_is_lost() {
 }
 
 #[cfg(unix)]
+fn delete_store(home: &Home) {
+    for suffix in ["", "-wal", "-shm"] {
+        let _gone = fs::remove_file(format!("{}{suffix}", home.paths().db.display()));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_deleted_before_the_first_write_of_a_process_is_put_back_too() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    delete_store(&home);
+    let mut writer = create(&store, "new");
+    let record = row_record(&mut writer, "said while it was gone");
+    let _where = writer.commit(vec![record]).unwrap();
+    assert_eq!(texts(&store, &id("a")).len(), 60);
+    writer.release().unwrap();
+    store.close();
+    let store = home.store();
+    assert_eq!(texts(&store, &id("a")).len(), 60);
+    assert_eq!(texts(&store, &id("new")), ["said while it was gone"]);
+    assert_sound(&store);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_that_was_put_back_is_read_and_not_the_deleted_one() {
+    let home = Home::new();
+    let store = home.store();
+    let mut writer = create(&store, "a");
+    say(&mut writer, Role::User, "before");
+    assert_eq!(texts(&store, &id("a")), ["before"]);
+    delete_store(&home);
+    for text in ["while gone", "after"] {
+        let record = row_record(&mut writer, text);
+        let _where = writer.commit(vec![record]).unwrap();
+    }
+    assert_eq!(texts(&store, &id("a")), ["before", "while gone", "after"]);
+    drop(create(&home.store(), "of another process"));
+    assert!(store.session(&id("of another process")).unwrap().is_some());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_replaced_before_the_first_write_of_a_process_is_never_written() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    let other = Home::new();
+    drop(create(&other.store(), "theirs"));
+    delete_store(&home);
+    fs::copy(other.paths().db, home.paths().db).unwrap();
+    let theirs = fs::read(home.paths().db).unwrap();
+    let mut writer = create(&store, "new");
+    let record = row_record(&mut writer, "beside it");
+    let committed = writer.commit(vec![record]).unwrap();
+    let replaced = |why: &Unavailable| *why == Unavailable::Replaced;
+    assert!(matches!(committed, Committed::Spooled { ref why, .. } if replaced(why)));
+    assert_eq!(fs::read(home.paths().db).unwrap(), theirs, "the other file is not touched");
+    assert!(home.dir.path().join("state.db.rescued-0").exists());
+}
+
+/// A file that loses bytes under a process, however many: what is said goes beside it.
+#[test]
+fn a_store_cut_under_a_running_process_is_noticed_before_anything_is_written_to_it() {
+    for left in [0, 8192] {
+        let home = Home::new();
+        filled(&home);
+        let store = home.store();
+        let mut writer = store.open_session(&id("a")).unwrap();
+        say(&mut writer, Role::User, "before");
+        let file = fs::OpenOptions::new().write(true).open(home.paths().db).unwrap();
+        file.set_len(left).unwrap();
+        for n in 0..3 {
+            let record = row_record(&mut writer, &format!("after {n}"));
+            let committed = writer.commit(vec![record]).unwrap();
+            assert!(
+                matches!(committed, Committed::Spooled { why: Unavailable::Damaged, first, .. } if first == (n == 0)),
+                "{left}: {committed:?}"
+            );
+        }
+        drop(writer);
+        store.close();
+        assert_eq!(files(&home.paths().spool_dir, "spool"), 1);
+        let Err(error) = home.try_store() else { panic!("{left}: opened as if nothing was wrong") };
+        assert!(error.to_string().contains("hermes sessions repair"), "{error}");
+        let env: Arc<dyn Env> = home.env.clone();
+        let store = Store::open_beside(home.paths(), env, Unavailable::Damaged).unwrap();
+        let mut writer = create(&store, "new");
+        let record = row_record(&mut writer, "said beside it");
+        let _where = writer.commit(vec![record]).unwrap();
+        assert_eq!(texts(&store, &id("new")), ["said beside it"]);
+    }
+}
+
+#[cfg(unix)]
 #[test]
 fn a_log_removed_under_a_running_process_loses_nothing() {
     let home = Home::new();
@@ -98,7 +195,18 @@ fn a_store_replaced_under_a_running_process_is_never_written_and_the_old_one_is_
     assert_eq!(files(&home.paths().spool_dir, "spool"), 1, "and the turns are in the side file");
 }
 
+/// Four sessions of 60 messages; made once.
 fn filled(home: &Home) {
+    static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    let bytes = BYTES.get_or_init(|| {
+        let home = Home::new();
+        fill(&home);
+        fs::read(home.paths().db).unwrap()
+    });
+    fs::write(home.paths().db, bytes).unwrap();
+}
+
+fn fill(home: &Home) {
     let store = home.store();
     for name in ["a", "b", "c", "d"] {
         let mut writer = create(&store, name);
@@ -171,6 +279,155 @@ fn a_damaged_search_index_is_made_anew_in_place() {
         store.search(&SearchRequest::new("\"c line 20\"")).unwrap().results[0].session_id,
         "c"
     );
+    assert_sound(&store);
+}
+
+type Damage = fn(&mut Vec<u8>);
+
+/// What a disk, or a person, does to a file of a store.
+const DAMAGES: [(&str, Damage); 6] = [
+    ("emptied", |bytes| bytes.clear()),
+    ("first page rubbish", |bytes| bytes[..4096].fill(0xa5)),
+    ("schema rubbish", |bytes| bytes[100..4096].fill(0xa5)),
+    ("cut in half", |bytes| bytes.truncate(bytes.len() / 8192 * 4096)),
+    ("cut inside a page", |bytes| bytes.truncate(bytes.len() / 2 + 1000)),
+    ("all zeros", |bytes| bytes.fill(0)),
+];
+
+/// Damages the file of a store of which there is a backup.
+fn damaged_with_backup(home: &Home, how: Damage) -> std::path::PathBuf {
+    filled(home);
+    let store = home.store();
+    let backup = store.backup(None).unwrap();
+    let request =
+        hermes_store::DeleteRequest::new(vec![id("a")], hermes_core::DeleteReason::Delete);
+    store.delete_session(request).unwrap();
+    store.scrub().unwrap();
+    store.close();
+    let mut bytes = fs::read(home.paths().db).unwrap();
+    how(&mut bytes);
+    fs::write(home.paths().db, bytes).unwrap();
+    backup
+}
+
+#[test]
+fn a_damaged_file_is_found_refused_and_never_begun_anew() {
+    for (name, how) in DAMAGES {
+        let home = Home::new();
+        damaged_with_backup(&home, how);
+        let damaged = fs::read(home.paths().db).unwrap();
+        let env: Arc<dyn Env> = home.env.clone();
+        let found = hermes_store::check(&home.paths(), &env).unwrap();
+        assert!(!found.is_empty(), "{name}");
+        assert!(found.iter().all(|finding| !finding.what.contains("hint:")), "{name}: {found:?}");
+        if let Ok(store) = home.try_store() {
+            assert!(store.check().is_ok_and(|found| !found.is_empty()), "{name}");
+        }
+        let kept = match repair(&home.paths(), &env) {
+            Ok(report) => report.kept.unwrap(),
+            Err(_) => home.paths().db,
+        };
+        assert_eq!(fs::read(kept).unwrap(), damaged, "{name}");
+        assert!(!home.dir.path().join("state.repairing").exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_backup_takes_the_place_of_a_store_that_cannot_be_read_any_more() {
+    for (name, how) in DAMAGES {
+        let home = Home::new();
+        let backup = damaged_with_backup(&home, how);
+        let damaged = fs::read(home.paths().db).unwrap();
+        let env: Arc<dyn Env> = home.env.clone();
+        let restored = hermes_store::restore(&home.paths(), &env, &backup).unwrap();
+        assert_eq!(fs::read(restored.kept.unwrap()).unwrap(), damaged, "{name}: it is kept");
+        assert!(restored.deletions_unknown, "{name}");
+        let store = home.store();
+        assert_eq!(store.history(&id("b")).unwrap().rows.len(), 60, "{name}");
+        let mut writer = store.open_session(&id("b")).unwrap();
+        say(&mut writer, Role::User, "goes on");
+        assert_sound(&store);
+        let mode: String =
+            home.raw().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal", "{name}");
+    }
+}
+
+#[test]
+fn a_store_damaged_in_part_is_restored_without_what_was_deleted_since() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    let backup = store.backup(None).unwrap();
+    let request =
+        hermes_store::DeleteRequest::new(vec![id("a")], hermes_core::DeleteReason::Delete);
+    store.delete_session(request).unwrap();
+    store.scrub().unwrap();
+    store.close();
+    damage(&home, "c line 20 ");
+    let Err(error) = home.store().backup(None) else { panic!("a damaged store was backed up") };
+    assert!(error.to_string().contains("hint:"), "{error}");
+    assert_eq!(
+        home.store().backups(),
+        std::slice::from_ref(&backup),
+        "no damaged copy among the backups"
+    );
+    let env: Arc<dyn Env> = home.env.clone();
+    let restored = hermes_store::restore(&home.paths(), &env, &backup).unwrap();
+    assert!(!restored.deletions_unknown);
+    let store = home.store();
+    assert!(store.session(&id("a")).unwrap().is_none(), "deleted is deleted");
+    assert_eq!(store.history(&id("c")).unwrap().rows.len(), 60);
+    assert_sound(&store);
+}
+
+#[test]
+fn what_is_no_sound_store_is_not_restored() {
+    let home = Home::new();
+    filled(&home);
+    let env: Arc<dyn Env> = home.env.clone();
+    let file = home.dir.path().join("from.db");
+    let mut half = fs::read(home.paths().db).unwrap();
+    half.truncate(40_960);
+    let mut bad = fs::read(home.paths().db).unwrap();
+    let middle = bad.len() / 8192 * 4096;
+    bad[middle..middle + 8192].fill(0xa5);
+    for bytes in [Vec::new(), vec![7; 8192], vec![0; 8192], b"hello".to_vec(), half, bad] {
+        fs::write(&file, &bytes).unwrap();
+        let Err(error) = hermes_store::restore(&home.paths(), &env, &file) else {
+            panic!("restored from {} bytes", bytes.len())
+        };
+        assert!(error.to_string().contains("hint:"), "{error}");
+        assert_eq!(home.store().history(&id("b")).unwrap().rows.len(), 60);
+    }
+    let nowhere = hermes_store::restore(&home.paths(), &env, &home.dir.path().join("nowhere"));
+    assert!(nowhere.is_err_and(|error| error.to_string().contains("nowhere")));
+    assert!(!home.dir.path().join("state.restoring").exists());
+}
+
+#[test]
+fn a_backup_is_made_while_others_write_without_end() {
+    let home = Home::new();
+    filled(&home);
+    let store = home.store();
+    let writing = home.store();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let backup = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = create(&writing, "busy");
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let record = row_record(&mut writer, "again");
+                let _where = writer.commit(vec![record]).unwrap();
+            }
+        });
+        let [.., backup] = [(); 3].map(|()| store.backup(None).unwrap());
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        backup
+    });
+    let env: Arc<dyn Env> = home.env.clone();
+    let of_backup = hermes_store::StorePaths { db: backup, ..home.paths() };
+    let store = Store::open(of_backup, env, OpenMode::ReadOnly).unwrap();
+    assert_eq!(store.history(&id("d")).unwrap().rows.len(), 60);
     assert_sound(&store);
 }
 

@@ -113,3 +113,86 @@ fn commits_and_renewals_keep_a_lease_fresh() {
     writer.renew().unwrap();
     assert!(expires() >= second + 15_000_000);
 }
+
+/// A lease whose giving back failed: the store was full, or somebody held its lock for too long.
+fn locked_at_its_end(home: &Home, store: &hermes_store::Store) {
+    let mut writer = create(store, "a");
+    say(&mut writer, Role::User, "one");
+    let lock = home.lock_out();
+    let Err(error) = writer.release() else { panic!("given back into a locked store") };
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    drop(lock);
+}
+
+#[test]
+fn a_lease_that_could_not_be_given_back_ends_with_its_process() {
+    let home = Home::new();
+    let (first, second) = (home.store(), home.store());
+    let mut writer = create(&first, "a");
+    say(&mut writer, Role::User, "one");
+    let lock = home.lock_out();
+    drop(writer);
+    // The process ends while the store is still locked.
+    first.close();
+    drop(lock);
+    let mut writer = second.open_session(&id("a")).unwrap();
+    say(&mut writer, Role::User, "two");
+    assert_eq!(texts(&second, &id("a")), ["one", "two"]);
+    drop(writer);
+    assert_eq!(
+        files(&home.paths().drafts_dir, "lock"),
+        2,
+        "the proof of its end, and the second's"
+    );
+    second.recover_all().unwrap();
+    assert_eq!(files(&home.paths().drafts_dir, "lock"), 1);
+}
+
+#[test]
+fn a_lease_that_could_not_be_given_back_goes_with_a_later_write_of_its_process() {
+    let home = Home::new();
+    let (first, second) = (home.store(), home.store());
+    locked_at_its_end(&home, &first);
+    assert!(matches!(second.open_session(&id("a")), Err(StoreError::Held { .. })));
+    // It is given back when nothing was written for a moment.
+    drop(create(&first, "b"));
+    let free = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        second.open_session(&id("a")).is_ok()
+    });
+    assert!(free, "still in use");
+}
+
+#[test]
+fn the_same_process_takes_up_again_what_it_could_not_give_back() {
+    let home = Home::new();
+    let store = home.store();
+    locked_at_its_end(&home, &store);
+    let mut writer = store.open_session(&id("a")).unwrap();
+    say(&mut writer, Role::User, "two");
+    drop(create(&store, "b"));
+    std::thread::sleep(Duration::from_millis(400));
+    say(&mut writer, Role::User, "three");
+    assert_eq!(texts(&store, &id("a")), ["one", "two", "three"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_holder_of_this_machine_that_is_no_process_any_more_holds_nothing() {
+    let home = Home::new();
+    let store = home.store();
+    create(&store, "a").release().unwrap();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let taken = |pid: u32| {
+        let changed = home.raw().execute(
+            "UPDATE lease SET token = 'unseen', host = ?1, pid = ?2, since = 0,
+                 expires = 9000000000000000",
+            (host.trim(), pid),
+        );
+        assert_eq!(changed.unwrap(), 1);
+    };
+    taken(std::process::id());
+    assert!(matches!(store.open_session(&id("a")), Err(StoreError::Held { .. })));
+    taken(u32::MAX - 1);
+    store.open_session(&id("a")).unwrap().release().unwrap();
+}

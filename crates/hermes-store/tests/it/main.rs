@@ -10,8 +10,10 @@ mod branch;
 mod capsules;
 mod compactions;
 mod concurrency;
+#[cfg(unix)]
 mod crash;
-mod crash_points;
+#[cfg(unix)]
+mod crash_works;
 mod delete;
 mod delete_paths;
 mod draft;

@@ -10,7 +10,7 @@ use hermes_context::Workspace;
 use hermes_core::{RequestId, SessionId, TurnOutcome, Usage};
 use hermes_handoff::{Policy, Start, trigger};
 use hermes_home::Config;
-use hermes_store::{OpenMode, SessionInfo, Store};
+use hermes_store::{SessionInfo, Store};
 use serde::Serialize;
 
 use crate::app::App;
@@ -239,7 +239,7 @@ pub fn open(
     takes_messages: bool,
 ) -> anyhow::Result<(Services, Conversation)> {
     let loaded = app.config()?;
-    let store = app.store(OpenMode::ReadWrite)?;
+    let store = app.store_for_turns()?;
     let mut stored = app.wanted_session(&store)?;
     let configured = loaded.config.terminal.cwd.clone();
     let folder = stored.as_ref().and_then(|info| info.cwd.as_deref());

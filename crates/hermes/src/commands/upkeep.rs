@@ -8,7 +8,7 @@ use hermes_core::{DeleteReason, Seq, SessionId};
 use hermes_home::SessionsConfig;
 use hermes_store::{
     ArchiveRequest, DeleteReceipt, DeleteRequest, OpenMode, ParentKind, Selection, SessionInfo,
-    SessionInit, Store, StorePaths, TitleSource,
+    SessionInit, Store, TitleSource,
 };
 
 use crate::app::App;
@@ -551,8 +551,7 @@ pub fn branch(app: &App, flags: &Branch) -> anyhow::Result<Exit> {
 /// # Errors
 /// If it cannot be read.
 pub fn check(app: &App, json: bool) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadOnly)?;
-    let findings = store.check()?;
+    let findings = hermes_store::check(&app.store_paths(), &app.env)?;
     if json {
         out::json(&findings)?;
     } else {
@@ -574,12 +573,7 @@ pub fn check(app: &App, json: bool) -> anyhow::Result<Exit> {
 /// # Errors
 /// If it is in use, or nothing of it can be read.
 pub fn repair(app: &App, json: bool) -> anyhow::Result<Exit> {
-    let paths = StorePaths {
-        db: app.home.store_path(),
-        spool_dir: app.home.spool_dir(),
-        drafts_dir: app.home.drafts_dir(),
-    };
-    let report = hermes_store::repair(&paths, &app.env)?;
+    let report = hermes_store::repair(&app.store_paths(), &app.env)?;
     let exit = if report.left.is_empty() { Exit::Ok } else { Exit::Unproven };
     if json {
         out::json(&report)?;
@@ -623,15 +617,21 @@ pub fn backup(app: &App, file: Option<&Path>) -> anyhow::Result<Exit> {
 /// # Errors
 /// If the backup is damaged, or a session is in use.
 pub fn restore(app: &App, file: &Path, yes: bool) -> anyhow::Result<Exit> {
-    let store = app.store(OpenMode::ReadWrite)?;
+    app.home.ensure()?;
     if !yes && !ask("Replace the store by this backup?", "restoring")? {
         out::note("nothing was changed");
         return Ok(Exit::Ok);
     }
-    let kept = store.restore(file)?;
+    let restored = hermes_store::restore(&app.store_paths(), &app.env, file)?;
     out::line(format!("restored from {}", file.display()))?;
-    if let Some(kept) = kept {
+    if let Some(kept) = restored.kept {
         out::line(format!("the former store is kept as {}", kept.display()))?;
+    }
+    if restored.deletions_unknown {
+        out::note(
+            "warning: the former store was too damaged to tell what was deleted since the backup was \
+             made; it may be back",
+        );
     }
     Ok(Exit::Ok)
 }
