@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use hermes_context::{Built, PluginSection, SnapshotInput, Workspace, build_snapshot, leave_out};
 use hermes_core::{
-    Block, Cause, EventSink, Generation, GenerationNo, Row, Seq, SessionId, Snapshot, Timestamp,
-    ToolDef, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
+    Block, Cause, Digest, EventSink, Generation, GenerationNo, Row, Seq, SessionId, Snapshot,
+    Timestamp, ToolDef, ToolRegistry, ToolSet, TurnNo, View, WireProfile, fold_view,
 };
 use hermes_store::{
-    ParentKind, Record, SessionInfo, SessionInit, SessionPatch, SessionWriter, Unavailable,
+    ParentKind, Record, SessionInfo, SessionInit, SessionPatch, SessionWriter, StoreError,
+    Unavailable,
 };
 use hermes_tools::{Approver, BuiltinTools, ToolContext, TurnSources};
 
@@ -120,6 +121,8 @@ pub struct Conversation {
     pub(crate) generations: Vec<Generation>,
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) tools: Arc<ToolSet>,
+    /// What of the instructions could not be found: a repair could not save it.
+    lost: Option<&'static str>,
     pub(crate) turn: TurnNo,
     pub(crate) compactions: u32,
     pub(crate) warnings: Vec<String>,
@@ -172,6 +175,7 @@ impl Conversation {
             generations: Vec::new(),
             snapshot,
             tools,
+            lost: None,
             turn: TurnNo(0),
             compactions: 0,
             warnings: built.warnings,
@@ -210,7 +214,8 @@ impl Conversation {
     }
 
     /// Takes up a stored session. The stored snapshot is restored byte for byte unless model,
-    /// provider or working directory differ; the pinned tools go out again as they were.
+    /// provider or working directory differ, or it is lost; the pinned tools go out again as they
+    /// were.
     ///
     /// # Errors
     /// If another process holds the session, or what it refers to is gone.
@@ -287,17 +292,23 @@ impl Conversation {
             .find(|generation| Some(generation.n) == history.head)
             .ok_or_else(|| missing("its newest generation".to_owned()))?
             .clone();
-        let tools_text = services
-            .store
-            .text(&head.tools)?
-            .ok_or_else(|| missing(format!("the tool list {}", head.tools.short())))?;
-        let tools = Arc::new(
-            parse_tools(&tools_text).map_err(|error| missing(format!("a tool list ({error})")))?,
-        );
         let sources = TurnSources::default();
         let plugged = plugins::State::default();
         let registry = registry(services, &options, &id, &sources, &plugged);
-        let stored = Arc::new(services.store.snapshot(&id, head.n)?);
+        let mut lost = None;
+        let tools = if let Some(text) = services.store.text(&head.tools)? {
+            parse_tools(&text).map_err(|error| missing(format!("a tool list ({error})")))?
+        } else {
+            lost = Some("their tool list is not in the store any more");
+            ToolSet::new(definitions(&*registry, &options))
+        };
+        let stored = match services.store.snapshot(&id, head.n) {
+            Err(StoreError::Damaged { .. }) => {
+                lost = Some("their text is not in the store any more");
+                Snapshot { text: "".into(), digest: Digest::of(""), blocks: Vec::new() }
+            }
+            snapshot => snapshot?,
+        };
         let turn = history.rows.iter().map(|row| row.turn).max().unwrap_or_default();
         let model = primary(services);
         let conversation = Self {
@@ -309,8 +320,9 @@ impl Conversation {
             resumed: ResumeReport { rebuilt_because: None, rows: history.rows.len() },
             rows: history.rows,
             generations: history.generations,
-            snapshot: stored,
-            tools,
+            snapshot: Arc::new(stored),
+            tools: Arc::new(tools),
+            lost,
             turn,
             compactions: info.compactions,
             warnings: Vec::new(),
@@ -350,6 +362,9 @@ impl Conversation {
     /// Which field of the snapshot's identity differs from the stored session, compared as
     /// columns.
     fn identity_change(&self, info: &SessionInfo) -> Option<String> {
+        if let Some(lost) = self.lost {
+            return Some(lost.to_owned());
+        }
         let cwd = self.options.workspace.cwd.display().to_string();
         if info.model != self.model.model {
             return Some(format!("the model is {} and was {}", self.model.model, info.model));
@@ -373,6 +388,9 @@ impl Conversation {
         self.warnings = built.warnings;
         let now = services.env.now();
         let generation = self.next_generation(Cause::Identity, now, Vec::new());
+        if self.lost.take().is_some() {
+            self.unsaved.push(Record::Text { text: self.tools.json().into() });
+        }
         self.unsaved.extend(generation_records(&generation, &self.snapshot));
         self.unsaved.push(Record::Patch(SessionPatch {
             model: Some(self.model.model.clone()),

@@ -15,9 +15,12 @@ use crate::{Finding, StoreError, Unavailable, spool};
 
 const DOING: &str = "checking the store";
 
+/// Under this key in `state_meta`: what a repair could not save, as findings.
+const LOST: &str = "lost";
+
 pub(crate) fn check(store: &Store) -> Result<Vec<Finding>, StoreError> {
     let inner = store.inner();
-    let mut findings = inner.read_at_once(check_database)?.unwrap_or_default();
+    let mut findings = of_database(store)?;
     for path in spool::conflicts(&inner.paths().spool_dir) {
         findings.push(Finding {
             session: None,
@@ -25,6 +28,51 @@ pub(crate) fn check(store: &Store) -> Result<Vec<Finding>, StoreError> {
         });
     }
     Ok(findings)
+}
+
+/// What is wrong with the database, without what waits beside it.
+pub(crate) fn of_database(store: &Store) -> Result<Vec<Finding>, StoreError> {
+    let found = store.inner().read_at_once(|connection| {
+        let mut found = check_database(connection)?;
+        if !found.is_empty() {
+            let lost = lost(connection)?;
+            found.retain(|finding| !lost.contains(finding));
+        }
+        Ok(found)
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
+/// What repairs could not save: it is known, and wrong no more.
+fn lost(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
+    let json: Option<String> = connection
+        .query_row("SELECT value FROM state_meta WHERE key = ?1", [LOST], |row| row.get(0))
+        .optional()
+        .doing(DOING)?;
+    let parsed = json.map_or_else(|| Ok(Vec::new()), |json| serde_json::from_str(&json));
+    parsed.map_err(|error| rows::unreadable("state_meta lost", error.to_string()))
+}
+
+/// Notes what a repaired file still lacks; returns it without what was known before.
+pub(crate) fn note_lost(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
+    let now = check_database(connection)?;
+    let before = lost(connection)?;
+    let json = serde_json::to_string(&now)
+        .map_err(|error| rows::unreadable("state_meta lost", error.to_string()))?;
+    connection
+        .execute("INSERT OR REPLACE INTO state_meta (key, value) VALUES (?1, ?2)", [LOST, &json])
+        .doing(DOING)?;
+    Ok(now.into_iter().filter(|finding| !before.contains(finding)).collect())
+}
+
+impl Store {
+    /// What repairs of this store could not save.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn lost(&self) -> Result<Vec<Finding>, StoreError> {
+        Ok(self.inner().read(lost)?.unwrap_or_default())
+    }
 }
 
 fn check_database(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
@@ -162,27 +210,27 @@ fn ledger(connection: &Connection, findings: &mut Findings) -> Result<(), StoreE
             "SELECT id FROM request r
              WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_no = r.session_no)
                AND NOT EXISTS (SELECT 1 FROM tombstone t WHERE t.session_no = r.session_no)
-             LIMIT 20",
+             LIMIT 10000",
         ),
         (
             "was encoded by a wire profile that is not stored",
             "SELECT id FROM request r
              WHERE NOT EXISTS (SELECT 1 FROM wire_profile w WHERE w.digest = r.wire_profile)
                AND EXISTS (SELECT 1 FROM sessions s WHERE s.session_no = r.session_no)
-             LIMIT 20",
+             LIMIT 10000",
         ),
         (
             "was made from a generation that is not stored",
             "SELECT r.id FROM request r JOIN sessions s ON s.session_no = r.session_no
              WHERE NOT EXISTS (SELECT 1 FROM gen g
                  WHERE g.session_no = r.session_no AND g.n = r.generation)
-             LIMIT 20",
+             LIMIT 10000",
         ),
         (
             "has a body although its session is deleted",
             "SELECT r.id FROM request r JOIN body b ON b.request_no = r.request_no
              WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_no = r.session_no)
-             LIMIT 20",
+             LIMIT 10000",
         ),
     ] {
         let mut statement = connection.prepare(sql).doing(DOING)?;

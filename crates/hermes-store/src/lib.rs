@@ -40,6 +40,7 @@ mod outputs;
 mod point;
 mod read;
 mod readers;
+mod reclaim;
 mod record;
 mod repair;
 mod rows;
@@ -65,7 +66,7 @@ pub use import::{FactValue, ImportOutcome, ImportedSession};
 pub use lease::other_process;
 pub use moving::{Copied, MoveRequest, MovedTo};
 pub use record::{Batch, Ended, Record, SessionPatch, TitleSource};
-pub use repair::{RepairReport, check, repair};
+pub use repair::{RepairReport, check_at, repair};
 pub use search::{
     BrowseAnswer, BrowseEntry, ReadAnswer, ScrollAnswer, SearchAnswer, SearchRequest, SearchResult,
     SearchSort, SessionMeta, ShownMessage, parse_when,

@@ -17,8 +17,8 @@ use crate::db::{self, Doing as _};
 use crate::files::{self, io_at};
 use crate::store::Store;
 use crate::{
-    Finding, OpenMode, StoreError, StoreOptions, StorePaths, Unavailable, apply, backup, lease,
-    point, search,
+    Finding, OpenMode, StoreError, StoreOptions, StorePaths, Unavailable, apply, backup, check,
+    lease, point, reclaim, search,
 };
 
 const DOING: &str = "repairing the store";
@@ -39,6 +39,10 @@ pub struct RepairReport {
     pub copied: BTreeMap<String, u64>,
     /// Places that could not be read, by table.
     pub unreadable: BTreeMap<String, u64>,
+    /// Rows made anew from what hung on them, by table.
+    pub made_anew: BTreeMap<String, u64>,
+    /// What could not be saved. The store is sound without it, and `check` does not tell it again.
+    pub lost: Vec<Finding>,
     /// What is still wrong.
     pub left: Vec<Finding>,
 }
@@ -64,7 +68,7 @@ pub fn repair(
         let options = StoreOptions::default();
         Store::open_with(paths.clone(), std::sync::Arc::clone(env), OpenMode::ReadWrite, options)
     };
-    let mut report = RepairReport { found: findings(open()), ..RepairReport::default() };
+    let mut report = RepairReport { found: of_database(open()), ..RepairReport::default() };
     if report.found.is_empty() {
         return Ok(report);
     }
@@ -79,6 +83,17 @@ pub fn repair(
     let fresh = paths.db.with_extension("repairing");
     let outcome = rebuild(paths, &fresh, &mut report);
     point::reach("repair: copy closed");
+    if outcome.is_ok()
+        && report.unreadable.is_empty()
+        && report.made_anew.is_empty()
+        && report.lost == report.found
+    {
+        // The copy is no better. Another one each time would push the first original out.
+        remove_with_side_files(&fresh)?;
+        report.lost = Vec::new();
+        report.left = findings(open());
+        return Ok(report);
+    }
     let put = outcome.and_then(|()| put_in_place(paths, &fresh, env.now()));
     if put.is_err() {
         remove_with_side_files(&fresh)?;
@@ -106,12 +121,20 @@ fn findings(store: Result<Store, StoreError>) -> Vec<Finding> {
     }
 }
 
+/// The same without what waits beside the database, which no copy makes better.
+fn of_database(store: Result<Store, StoreError>) -> Vec<Finding> {
+    match store.and_then(|store| check::of_database(&store)) {
+        Ok(findings) => findings,
+        Err(error) => vec![Finding::of(&error)],
+    }
+}
+
 /// Checks the store at these paths without writing to it, also one that cannot be opened for what is
 /// wrong with it.
 ///
 /// # Errors
 /// If it cannot be looked at: locked, not readable, no store of this program.
-pub fn check(
+pub fn check_at(
     paths: &StorePaths,
     env: &std::sync::Arc<dyn hermes_core::Env>,
 ) -> Result<Vec<Finding>, StoreError> {
@@ -168,15 +191,32 @@ fn rebuild(paths: &StorePaths, fresh: &Path, report: &mut RepairReport) -> Resul
             report.unreadable.insert(table, unreadable);
         }
     }
-    if report.copied.get("sessions").copied().unwrap_or(0) == 0 {
+    let sessions = reclaim::sessions(&source, &transaction)?;
+    if report.copied.get("sessions").copied().unwrap_or(0) + sessions == 0 {
         return Err(nothing_readable());
     }
+    for (table, made) in [
+        ("sessions", sessions),
+        ("row", reclaim::rows(&source, &transaction)?),
+        ("gen", reclaim::generations(&transaction)?),
+    ] {
+        if made > 0 {
+            report.made_anew.insert(table.to_owned(), made);
+        }
+    }
     tidy(&transaction)?;
+    report.lost = check::note_lost(&transaction)?;
     transaction.commit().doing(DOING)?;
     point::reach("repair: copied");
     crate::scrub::truncate_log(&target)?;
     target.close().map_err(|(_, error)| error).doing(DOING)?;
-    match backup::damage(fresh)? {
+    let damage = backup::damage(fresh)?;
+    for suffix in ["-wal", "-shm"] {
+        // What was looked at last leaves them behind, empty.
+        let side = with_suffix(fresh, suffix);
+        files::remove(&side).map_err(io_at(&side))?;
+    }
+    match damage {
         None => Ok(()),
         Some(what) => Err(StoreError::Refused {
             what: format!("the copy came out damaged ({what}), so the store is left as it is"),
@@ -195,7 +235,15 @@ fn nothing_readable() -> StoreError {
 /// Takes out what lost the thing it belongs to, and works out anew what follows from the rest.
 fn tidy(tx: &rusqlite::Transaction<'_>) -> Result<(), StoreError> {
     tx.execute_batch(
-        "DELETE FROM row WHERE session_no NOT IN (SELECT session_no FROM sessions);
+        "INSERT OR IGNORE INTO text_use (session_no, text_no)
+             SELECT g.session_no, t.text_no FROM gen g JOIN text t ON t.digest = g.prompt
+             UNION SELECT g.session_no, t.text_no FROM gen g JOIN text t ON t.digest = g.tools;
+         INSERT OR IGNORE INTO blob_use (session_no, blob_no)
+             SELECT p.key >> 32, b.blob_no FROM part p JOIN blob b ON b.digest = p.value
+             WHERE p.kind = 4;
+         UPDATE sqlite_sequence SET seq = max(seq, ifnull((SELECT max(session_no) FROM tombstone), 0),
+             ifnull((SELECT max(session_no) FROM request), 0)) WHERE name = 'sessions';
+         DELETE FROM row WHERE session_no NOT IN (SELECT session_no FROM sessions);
          DELETE FROM part WHERE NOT EXISTS (SELECT 1 FROM row r
              WHERE r.session_no = part.row_key >> 32 AND r.seq = part.row_key & 4294967295);
          DELETE FROM gen WHERE session_no NOT IN (SELECT session_no FROM sessions);

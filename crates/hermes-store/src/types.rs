@@ -413,7 +413,7 @@ pub enum RecoveredOutcome {
 }
 
 /// A broken invariant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The session, where it belongs to one.
     pub session: Option<SessionId>,

@@ -266,6 +266,144 @@ fn a_damaged_page_costs_what_was_on_it_and_the_original_is_kept() {
     assert!(again.is_ok_and(|report| report.found.is_empty()), "nothing is left to repair");
 }
 
+/// Two sessions with a few messages, and the page of a table that fits on one.
+fn small(home: &Home) -> impl Fn(&str) -> usize {
+    let store = home.store();
+    for name in ["a", "b"] {
+        let mut writer = create(&store, name);
+        say(&mut writer, Role::User, &format!("question of {name}"));
+        say(&mut writer, Role::Assistant, &format!("answer to {name}"));
+        say(&mut writer, Role::User, &format!("thanks from {name}"));
+        let records = vec![Record::AttemptStarted(attempt(
+            &format!("r-{name}"),
+            &id(name),
+            hermes_core::GenerationNo(0),
+            hermes_core::Seq(1),
+        ))];
+        let _where = writer.commit(records).unwrap();
+        writer.release().unwrap();
+    }
+    drop(create(&store, "later"));
+    store.optimize().unwrap();
+    store.close();
+    let schema = home.raw();
+    move |table| {
+        schema
+            .query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?1", [table], |row| {
+                row.get::<_, u32>(0)
+            })
+            .unwrap() as usize
+    }
+}
+
+fn damage_page(home: &Home, page: usize) {
+    let mut bytes = fs::read(home.paths().db).unwrap();
+    bytes[(page - 1) * 4096..page * 4096].fill(0xa5);
+    fs::write(home.paths().db, bytes).unwrap();
+}
+
+#[test]
+fn what_was_said_survives_the_loss_of_the_page_that_names_it() {
+    for (table, made) in [("sessions", "sessions"), ("row", "row"), ("gen", "gen")] {
+        let home = Home::new();
+        let page = small(&home)(table);
+        damage_page(&home, page);
+        let env: Arc<dyn Env> = home.env.clone();
+        let report = repair(&home.paths(), &env).unwrap();
+        assert_eq!(report.left, [], "{table}: {report:?}");
+        assert!(report.made_anew[made] > 0, "{table}: {report:?}");
+        let store = home.store();
+        for name in ["a", "b"] {
+            assert_eq!(
+                texts(&store, &id(name)),
+                [
+                    format!("question of {name}"),
+                    format!("answer to {name}"),
+                    format!("thanks from {name}"),
+                ],
+                "{table}"
+            );
+            let roles: Vec<Role> =
+                store.history(&id(name)).unwrap().rows.iter().map(|row| row.role).collect();
+            assert_eq!(roles, [Role::User, Role::Assistant, Role::User], "{table}");
+            let mut writer = store.open_session(&id(name)).unwrap();
+            say(&mut writer, Role::User, "goes on");
+        }
+        let found = store.search(&SearchRequest::new("question")).unwrap();
+        assert_eq!(found.results.len(), 2, "{table}");
+        assert_sound(&store);
+    }
+}
+
+#[test]
+fn what_a_repair_cannot_save_is_told_once_and_another_repair_copies_nothing() {
+    for table in ["text", "wire_profile", "request"] {
+        let home = Home::new();
+        let page = small(&home)(table);
+        damage_page(&home, page);
+        let env: Arc<dyn Env> = home.env.clone();
+        let report = repair(&home.paths(), &env).unwrap();
+        assert_eq!(report.left, [], "{table}: {report:?}");
+        assert!(!report.unreadable.is_empty(), "{table}: {report:?}");
+        assert_eq!(report.lost.is_empty(), table == "request", "{table}: {report:?}");
+        let store = home.store();
+        assert_eq!(store.lost().unwrap(), report.lost, "{table}");
+        assert_sound(&store);
+        store.close();
+        let again = repair(&home.paths(), &env).unwrap();
+        assert!(again.found.is_empty() && again.kept.is_none(), "{table}: {again:?}");
+        let leftover = |name: &str| home.dir.path().join(name).exists();
+        assert!(!leftover("state.repairing-wal") && !leftover("state.repairing-shm"), "{table}");
+    }
+}
+
+#[test]
+fn a_fault_that_no_copy_mends_is_left_alone_and_told_each_time() {
+    let home = Home::new();
+    let _page = small(&home);
+    home.raw().execute_batch("DELETE FROM text WHERE body = '[]';").unwrap_err();
+    home.raw()
+        .execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM text_use; DELETE FROM text;")
+        .unwrap();
+    let env: Arc<dyn Env> = home.env.clone();
+    for _ in 0..2 {
+        let report = repair(&home.paths(), &env).unwrap();
+        assert!(report.kept.is_none() && !report.left.is_empty(), "{report:?}");
+        assert_eq!(report.found, report.left);
+    }
+}
+
+/// Page after page, `HERMES_DAMAGE_STEP` apart: told, repaired as far as it goes, never worse.
+#[test]
+fn any_page_can_be_lost_and_the_store_comes_back_or_is_left_as_it_is() {
+    let step = std::env::var("HERMES_DAMAGE_STEP").ok().and_then(|step| step.parse().ok());
+    let whole = Home::new();
+    filled(&whole);
+    let whole = fs::read(whole.paths().db).unwrap();
+    for page in (1..=whole.len() / 4096).step_by(step.unwrap_or(11)) {
+        let home = Home::new();
+        fs::write(home.paths().db, &whole).unwrap();
+        damage_page(&home, page);
+        let env: Arc<dyn Env> = home.env.clone();
+        assert!(!hermes_store::check_at(&home.paths(), &env).unwrap().is_empty(), "page {page}");
+        let damaged = fs::read(home.paths().db).unwrap();
+        match repair(&home.paths(), &env) {
+            Ok(report) => {
+                assert_eq!(report.left, [], "page {page}: {report:?}");
+                let store = home.store();
+                let kept: usize =
+                    ["a", "b", "c", "d"].map(|name| texts(&store, &id(name)).len()).iter().sum();
+                assert!(kept >= 225, "page {page}: {kept} of 240 messages are left");
+                assert_sound(&store);
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("hint:"), "page {page}: {error}");
+                assert_eq!(fs::read(home.paths().db).unwrap(), damaged, "page {page}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_damaged_search_index_is_made_anew_in_place() {
     let home = Home::new();
@@ -317,7 +455,7 @@ fn a_damaged_file_is_found_refused_and_never_begun_anew() {
         damaged_with_backup(&home, how);
         let damaged = fs::read(home.paths().db).unwrap();
         let env: Arc<dyn Env> = home.env.clone();
-        let found = hermes_store::check(&home.paths(), &env).unwrap();
+        let found = hermes_store::check_at(&home.paths(), &env).unwrap();
         assert!(!found.is_empty(), "{name}");
         assert!(found.iter().all(|finding| !finding.what.contains("hint:")), "{name}: {found:?}");
         if let Ok(store) = home.try_store() {

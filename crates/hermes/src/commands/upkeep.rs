@@ -551,7 +551,7 @@ pub fn branch(app: &App, flags: &Branch) -> anyhow::Result<Exit> {
 /// # Errors
 /// If it cannot be read.
 pub fn check(app: &App, json: bool) -> anyhow::Result<Exit> {
-    let findings = hermes_store::check(&app.store_paths(), &app.env)?;
+    let findings = hermes_store::check_at(&app.store_paths(), &app.env)?;
     if json {
         out::json(&findings)?;
     } else {
@@ -591,6 +591,13 @@ pub fn repair(app: &App, json: bool) -> anyhow::Result<Exit> {
     }
     for (table, places) in &report.unreadable {
         out::line(format!("{table}: {places} places could not be read"))?;
+    }
+    for (table, rows) in &report.made_anew {
+        out::line(format!("{table}: {rows} rows were made anew from what is left of them"))?;
+    }
+    for finding in &report.lost {
+        let place = finding.session.as_ref().map(|id| format!("{id}: ")).unwrap_or_default();
+        out::line(format!("lost: {place}{}", finding.what))?;
     }
     if let Some(kept) = &report.kept {
         out::line(format!("the original is kept as {}", kept.display()))?;

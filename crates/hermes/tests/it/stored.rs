@@ -162,6 +162,37 @@ fn the_store_is_backed_up_restored_repaired_and_optimized() {
     fs::write(rig.home().join("state.db"), bytes).unwrap();
     let broken = rig.run(["sessions", "repair"]);
     assert!(broken.code != 0 && broken.stderr.contains("hint:"), "{}", broken.stderr);
+    assert_eq!(rig.run(["sessions", "check"]).code, 5);
+    let beside = rig.run(["chat", "-Q", "-q", "said beside the damaged store"]);
+    assert_eq!(beside.code, 0, "{}", beside.stderr);
+    assert_eq!(beside.stderr.matches("hermes sessions repair").count(), 1, "{}", beside.stderr);
+    assert_ne!(rig.run(["-c", "chat", "-Q", "-q", "go on"]).code, 0, "not in another session");
+    let restored = rig.ok(["sessions", "restore", &backup, "--yes"]);
+    assert!(restored.contains("state.db.damaged-"), "{restored}");
+    let listed = rig.json(["sessions", "list", "--json"]);
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    assert_eq!(rig.json(["sessions", "search", "damaged", "--json"])["count"], 1);
+    rig.ok(["sessions", "check"]);
+}
+
+#[test]
+fn a_session_whose_prompt_or_tools_no_repair_could_save_goes_on() {
+    let rig = Rig::new();
+    let id = talk(&rig, "the lighthouse stands on the cape");
+    rig.ok(["sessions", "optimize"]);
+    let whole = fs::read(rig.home().join("state.db")).unwrap();
+    for needle in ["search WORDS", "\"type\":\"function\"", "understand only these"] {
+        let mut bytes = whole.clone();
+        let found = bytes.windows(needle.len()).position(|window| window == needle.as_bytes());
+        let Some(at) = found else { continue };
+        bytes[at / 4096 * 4096..][..4096].fill(0xa5);
+        fs::write(rig.home().join("state.db"), bytes).unwrap();
+        rig.ok(["sessions", "repair"]);
+        rig.ok(["sessions", "check"]);
+        let went_on = rig.run(["--resume", &id, "chat", "-Q", "-q", "and the boat"]);
+        assert_eq!(went_on.code, 0, "{needle}: {}", went_on.stderr);
+        rig.ok(["sessions", "check"]);
+    }
 }
 
 #[cfg(unix)]
