@@ -17,6 +17,89 @@ const SAME_PLACE: [&str; 6] =
 /// Larger files are no skill and no note.
 const LARGEST: u64 = 16 << 20;
 
+/// What else lies in such a home, and why it is not copied. The store is read, not copied.
+const NO_PLACE: [(&str, &str); 9] = [
+    (".env", "secrets are not copied; hint: put the keys you need into this home's .env"),
+    ("auth.json", "secrets are not copied; hint: hermes setup"),
+    ("profiles", "each profile is a home of its own; hint: hermes -p NAME import FOLDER"),
+    ("plugins", "plugins are not copied; hint: hermes plugins install FOLDER"),
+    ("cron", "scheduled jobs have no place here"),
+    ("sessions", "the messages are in the store; other files of sessions have no place here"),
+    ("memories", "besides MEMORY.md and USER.md, memories have no place here"),
+    ("logs", "logs are not copied"),
+    ("backups", "backups are not copied"),
+];
+
+/// The mark of confidential lanes, in the folder of handoffs.
+const MARK: &str = "handoffs/CONFIDENTIAL";
+
+/// Keeps the mark that lanes are confidential, before anything else comes in: whatever the mark is (a
+/// file, a link, a setting in `.env`), here it is a file.
+pub(crate) fn keep_mark(
+    source: &Path,
+    home: &Home,
+    dry_run: bool,
+    report: &mut ImportReport,
+) -> Result<(), ImportError> {
+    let set = fs::read_to_string(source.join(".env")).is_ok_and(|text| text.lines().any(sets_mark));
+    if !set && fs::symlink_metadata(source.join(MARK)).is_err() {
+        return Ok(());
+    }
+    let target = home.root().join(MARK);
+    if target.exists() {
+        return Ok(());
+    }
+    if !dry_run {
+        if let Some(folder) = target.parent() {
+            fsio::create_private_dir(folder).map_err(ImportError::at(folder))?;
+        }
+        fsio::write_atomic(&target, b"", Privacy::Private).map_err(ImportError::at(&target))?;
+    }
+    report.files.push(CopiedFile { path: MARK.to_owned(), bytes: 0 });
+    Ok(())
+}
+
+/// Whether a line of `.env` says that lanes are confidential.
+fn sets_mark(line: &str) -> bool {
+    let line = line.trim();
+    let Some((name, value)) = line.strip_prefix("export ").unwrap_or(line).split_once('=') else {
+        return false;
+    };
+    let value = value.trim().trim_matches(['"', '\'']).to_ascii_lowercase();
+    name.trim() == "HANDOFF_CONFIDENTIAL" && matches!(value.as_str(), "1" | "true" | "yes" | "on")
+}
+
+/// Names what lies in the source and is not copied.
+fn rest(source: &Path, report: &mut ImportReport) {
+    let mut names: Vec<String> = fs::read_dir(source)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    for name in names {
+        let known = NO_PLACE.iter().find(|(place, _)| *place == name);
+        let is_copied = SAME_PLACE.contains(&name.as_str()) || name.starts_with("state.db");
+        let why = match known {
+            Some(("memories", why)) if has_more_memories(source) => why,
+            Some(("memories", _)) => continue,
+            Some((_, why)) => why,
+            None if is_copied => continue,
+            None => "nothing here has a place for it",
+        };
+        report.files_left_out.push(LeftOutFile { path: name, why: why.to_owned() });
+    }
+}
+
+fn has_more_memories(source: &Path) -> bool {
+    fs::read_dir(source.join("memories"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| entry.file_name() != "MEMORY.md" && entry.file_name() != "USER.md")
+}
+
 pub(crate) fn copy(
     source: &Path,
     home: &Home,
@@ -24,6 +107,9 @@ pub(crate) fn copy(
     report: &mut ImportReport,
 ) -> Result<(), ImportError> {
     let mut found: Vec<PathBuf> = Vec::new();
+    if !source.is_dir() {
+        return Ok(());
+    }
     for place in SAME_PLACE {
         collect(&source.join(place), &mut found, report, source);
     }
@@ -36,7 +122,14 @@ pub(crate) fn copy(
             report.files_left_out.push(LeftOutFile { path: shown, why });
             continue;
         }
-        let bytes = fs::read(&path).map_err(ImportError::at(&path))?;
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let why = format!("it cannot be read: {error}");
+                report.files_left_out.push(LeftOutFile { path: shown, why });
+                continue;
+            }
+        };
         if !dry_run {
             if let Some(folder) = target.parent() {
                 fsio::create_private_dir(folder).map_err(ImportError::at(folder))?;
@@ -46,10 +139,7 @@ pub(crate) fn copy(
         }
         report.files.push(CopiedFile { path: shown, bytes: bytes.len() as u64 });
     }
-    if source.join(".env").exists() {
-        let why = "secrets are not copied; hint: put the keys you need into this home's .env";
-        report.files_left_out.push(LeftOutFile { path: ".env".to_owned(), why: why.to_owned() });
-    }
+    rest(source, report);
     Ok(())
 }
 
@@ -73,7 +163,9 @@ fn left_out(name: &Path, path: &Path, target: &Path) -> Option<String> {
 /// Files below a path; links are not followed.
 fn collect(path: &Path, found: &mut Vec<PathBuf>, report: &mut ImportReport, source: &Path) {
     let Ok(meta) = fs::symlink_metadata(path) else { return };
-    if meta.is_symlink() {
+    if path == source.join(MARK) {
+        // It is kept already.
+    } else if meta.is_symlink() {
         let shown = path.strip_prefix(source).unwrap_or(path).display().to_string();
         let why = "it is a symbolic link".to_owned();
         report.files_left_out.push(LeftOutFile { path: shown, why });

@@ -16,7 +16,6 @@ use crate::{ImportError, Sink, message, python};
 /// What this program puts under `_hermes`.
 #[derive(Deserialize)]
 struct Extras {
-    version: u32,
     session: SessionFacts,
     rows: Vec<Row>,
     generations: Vec<Generation>,
@@ -48,14 +47,30 @@ const VERSION: u32 = 1;
 
 pub(crate) fn import(source: &Path, sink: &mut Sink<'_>) -> Result<(), ImportError> {
     for path in crate::transcript::session_files(source) {
-        let file = File::open(&path).map_err(ImportError::at(&path))?;
-        for (number, line) in (1_usize..).zip(BufReader::new(file).lines()) {
-            let line = line.map_err(ImportError::at(&path))?;
-            if line.trim().is_empty() {
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if path != source => {
+                let why = format!("it cannot be read: {error}");
+                sink.report.skip(&SessionId::new(path.display().to_string()), why);
                 continue;
             }
+            Err(error) => return Err(ImportError::at(&path)(error)),
+        };
+        for (number, line) in (1_usize..).zip(BufReader::new(file).split(b'\n')) {
+            let line = line.map_err(ImportError::at(&path))?;
             let place = || SessionId::new(format!("{}:{number}", path.display()));
-            let mut session: Map<String, Value> = match serde_json::from_str(&line) {
+            let line = match String::from_utf8(line) {
+                Ok(line) => line,
+                Err(error) => {
+                    sink.report.skip(&place(), format!("it is no UTF-8: {error}"));
+                    continue;
+                }
+            };
+            let line = line.trim_start_matches('\u{feff}').trim();
+            if line.is_empty() {
+                continue;
+            }
+            let mut session: Map<String, Value> = match serde_json::from_str(line) {
                 Ok(session) => session,
                 Err(error) => {
                     sink.report.skip(&place(), format!("no JSON object: {error}"));
@@ -66,11 +81,17 @@ pub(crate) fn import(source: &Path, sink: &mut Sink<'_>) -> Result<(), ImportErr
                 sink.report.skip(&place(), "it has no id");
                 continue;
             };
-            if !sink.wants(&id)? {
+            if sink.is_from_elsewhere(&id, place().as_str()) {
+                let first = sink.from.get(&id).cloned().unwrap_or_default();
+                sink.report.skip(&place(), format!("session {id} was read from {first} already"));
+                continue;
+            }
+            let started_at = python::moment(&session, "started_at");
+            if !sink.wants(&id, started_at, || python::moment(&session, "last_activity_at"))? {
                 continue;
             }
             let imported = match session.remove("_hermes") {
-                Some(extras) => match own(&session, &line, &extras) {
+                Some(extras) => match own(&session, line, &extras) {
                     Ok(imported) => imported,
                     Err(why) => {
                         sink.report.skip(&id, why);
@@ -111,10 +132,12 @@ fn own(
     if version > u64::from(VERSION) {
         return Err(format!("written by a newer version (form {version}); update hermes"));
     }
+    if version != u64::from(VERSION) {
+        return Err(format!("_hermes has the form {version}, wanted {VERSION}"));
+    }
     // From the text, so that raw JSON inside it keeps its bytes.
     let Line { extras } =
         serde_json::from_str(line).map_err(|error| format!("_hermes cannot be read: {error}"))?;
-    debug_assert_eq!(extras.version, VERSION, "checked above");
     let mut records = Vec::new();
     for name in ["system_prompt", "tool_names"] {
         if let Some(Value::String(text)) = session.get(name) {
@@ -137,5 +160,6 @@ fn own(
         compactions: extras.session.compactions,
         records,
         again: false,
+        proven: true,
     })
 }

@@ -13,8 +13,10 @@ mod report;
 mod show;
 mod transcript;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use hermes_core::{SessionId, Timestamp};
 use hermes_home::Home;
 use hermes_store::{ImportOutcome, ImportedSession, Store};
 
@@ -49,7 +51,10 @@ pub fn import(
         None => report::recognise(source)?,
     };
     let mut report = ImportReport::new(source, kind, options.dry_run);
-    let mut sink = Sink { store, options, report: &mut report };
+    if kind == SourceKind::Hermes {
+        files::keep_mark(source, home, options.dry_run, &mut report)?;
+    }
+    let mut sink = Sink { store, options, report: &mut report, from: BTreeMap::new() };
     match kind {
         SourceKind::Hermes => {
             python::import(source, &mut sink)?;
@@ -67,13 +72,47 @@ struct Sink<'a> {
     store: &'a Store,
     options: ImportOptions,
     report: &'a mut ImportReport,
+    /// Where each session of this import came from.
+    from: BTreeMap<SessionId, String>,
 }
 
 impl Sink<'_> {
-    /// Whether a session is to be read at all; notes it if not.
-    fn wants(&mut self, id: &hermes_core::SessionId) -> Result<bool, ImportError> {
+    /// Whether a session is to be read at all; notes it if not. `started_at` and the time of its
+    /// last message tell whether the session that is here already is this one, and all of it.
+    fn wants(
+        &mut self,
+        id: &SessionId,
+        started_at: Option<Timestamp>,
+        last_at: impl FnOnce() -> Option<Timestamp>,
+    ) -> Result<bool, ImportError> {
+        /// Times travel as seconds with a fraction.
+        const SAME: i64 = 1000;
         let outcome = self.store.would_import(id, self.options.again)?;
+        let here = match outcome {
+            ImportOutcome::AlreadyThere => self.store.session(id)?,
+            _ => None,
+        };
+        if let Some(here) = here {
+            if started_at.is_some_and(|at| at.millis_since(here.started_at).abs() > SAME) {
+                let why = format!(
+                    "another session with this id is here, which began at {}; it was left as it is",
+                    here.started_at
+                );
+                self.report.skip(id, why);
+                return Ok(false);
+            }
+            if last_at().is_some_and(|at| at.millis_since(here.last_activity_at) > SAME) {
+                let what = "later messages of a session that is here already: delete it, and import \
+                            it with --again, to have them";
+                self.report.leave_out(what);
+            }
+        }
         Ok(self.noted(id, outcome))
+    }
+
+    /// Whether this import had a session of this id from elsewhere.
+    fn is_from_elsewhere(&mut self, id: &SessionId, place: &str) -> bool {
+        self.from.entry(id.clone()).or_insert_with(|| place.to_owned()) != place
     }
 
     fn take(&mut self, mut session: ImportedSession) -> Result<(), ImportError> {
@@ -103,7 +142,7 @@ impl Sink<'_> {
         }
     }
 
-    fn noted(&mut self, id: &hermes_core::SessionId, outcome: ImportOutcome) -> bool {
+    fn noted(&mut self, id: &SessionId, outcome: ImportOutcome) -> bool {
         match outcome {
             ImportOutcome::Imported => true,
             ImportOutcome::AlreadyThere => {

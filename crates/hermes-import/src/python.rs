@@ -1,10 +1,13 @@
 //! Stores of the Python Hermes Agent, schema 22 to 31 and whatever else has the same columns.
 //!
 //! The file is read where it lies if it has no log; else file and log are copied aside and the copy
-//! is read, because opening a log in place would write beside it.
+//! is read, because opening a log in place would write beside it. It may be written meanwhile: a copy
+//! is of one moment, and what was read in place is read again if the file changed.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use hermes_core::{Role, SessionId, Timestamp};
 use hermes_store::{FactValue, ImportedSession, ParentKind, SessionInit};
@@ -18,6 +21,9 @@ use crate::{ImportError, Sink};
 /// Schema versions that were seen.
 const KNOWN: std::ops::RangeInclusive<i64> = 22..=31;
 
+/// Marks a store of this program.
+const OURS: i64 = 0x4852_4d53;
+
 /// Columns that say something here has no place for, if they hold anything.
 const WITHOUT_PLACE: [(&str, &str); 4] = [
     ("api_content", "text as it was sent, where it differed from what was said"),
@@ -26,55 +32,111 @@ const WITHOUT_PLACE: [(&str, &str); 4] = [
     ("absorbed_message_uids", "ids of merged messages"),
 ];
 
+/// How often a store that is being written is copied until a copy is of one moment.
+const COPIES: u32 = 20;
+
 /// The source's store, open for reading.
 struct Source {
     path: PathBuf,
     connection: Connection,
     /// The folder of the copy, if one was made.
-    _copy: Option<tempfile::TempDir>,
+    copy: Option<tempfile::TempDir>,
+    /// What the file was when it was opened in place.
+    stamp: Option<Stamp>,
+}
+
+/// By which a change of a file shows.
+type Stamp = (u64, Option<SystemTime>);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    path.metadata().ok().map(|meta| (meta.len(), meta.modified().ok()))
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The head of a log changes whenever the log begins anew.
+fn log_head(path: &Path) -> Vec<u8> {
+    let mut head = vec![0; 32];
+    let read = File::open(beside(path, "-wal")).and_then(|mut file| file.read(&mut head));
+    head.truncate(read.unwrap_or(0));
+    head
 }
 
 impl Source {
     fn open(path: &Path) -> Result<Self, ImportError> {
-        let side = |suffix: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        let has_log = side("-wal").metadata().is_ok_and(|meta| meta.len() > 0);
-        let fault = |error: rusqlite::Error| ImportError::Source {
-            path: path.to_owned(),
-            what: error.to_string(),
-            hint: "run the original's own `hermes sessions repair`, or import a backup of it",
-        };
-        if !has_log {
-            let uri = format!(
-                "file:{}?mode=ro&immutable=1",
-                path.display()
-                    .to_string()
-                    .replace('%', "%25")
-                    .replace('?', "%3f")
-                    .replace('#', "%23")
-            );
+        let fault = |error: rusqlite::Error| unreadable(path, &error);
+        let waits = |suffix: &str| beside(path, suffix).metadata().is_ok_and(|meta| meta.len() > 0);
+        let before = stamp(path);
+        if !waits("-wal") && !waits("-journal") {
+            let name = path.display().to_string();
+            let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            let uri = format!("file:{name}?mode=ro&immutable=1");
             let connection = Connection::open_with_flags(uri, flags).map_err(fault)?;
-            return Ok(Self { path: path.to_owned(), connection, _copy: None });
+            return Ok(Self { path: path.to_owned(), connection, copy: None, stamp: before });
         }
-        let folder = tempfile::tempdir().map_err(ImportError::at(path))?;
-        let copy = folder.path().join("state.db");
-        fs::copy(path, &copy).map_err(ImportError::at(path))?;
-        let log = side("-wal");
-        fs::copy(&log, folder.path().join("state.db-wal")).map_err(ImportError::at(&log))?;
-        let connection = Connection::open(&copy).map_err(fault)?;
-        Ok(Self { path: path.to_owned(), connection, _copy: Some(folder) })
+        for _ in 0..COPIES {
+            let folder = tempfile::tempdir().map_err(ImportError::at(path))?;
+            let copy = folder.path().join("state.db");
+            let (head, before) = (log_head(path), stamp(path));
+            fs::copy(path, &copy).map_err(ImportError::at(path))?;
+            for suffix in ["-wal", "-journal"] {
+                let side = beside(path, suffix);
+                match fs::copy(&side, beside(&copy, suffix)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(ImportError::at(&side)(error));
+                    }
+                    _ => {}
+                }
+            }
+            // While the log only grows, it holds whatever was written back into the file meanwhile.
+            let is_whole = !head.is_empty() && log_head(path) == head || stamp(path) == before;
+            if is_whole {
+                let connection = Connection::open(&copy).map_err(fault)?;
+                return Ok(Self {
+                    path: path.to_owned(),
+                    connection,
+                    copy: Some(folder),
+                    stamp: None,
+                });
+            }
+        }
+        Err(ImportError::Source {
+            path: path.to_owned(),
+            what: "it changed whenever it was copied".to_owned(),
+            hint: "end the program that writes it, then import again",
+        })
+    }
+
+    /// Whether the file was written since it was opened in place, so that what was read may be of
+    /// two moments.
+    fn has_changed(&self) -> bool {
+        self.copy.is_none() && stamp(&self.path) != self.stamp
     }
 
     fn fault(&self, error: &rusqlite::Error) -> ImportError {
-        ImportError::Source {
-            path: self.path.clone(),
-            what: error.to_string(),
-            hint: "run the original's own `hermes sessions repair`, or import a backup of it",
+        unreadable(&self.path, error)
+    }
+
+    /// The messages of a session. A file that was written meanwhile is opened again.
+    fn messages(&mut self, id: &str) -> Result<Vec<Map<String, Value>>, ImportError> {
+        const SQL: &str = "SELECT * FROM messages WHERE session_id = ?1 ORDER BY id";
+        let rows = self.rows(SQL, Some(id));
+        if !self.has_changed() {
+            return rows;
         }
+        *self = Self::open(&self.path)?;
+        self.rows(SQL, Some(id))
+    }
+
+    /// When the last message of a session was stored.
+    fn last_at(&self, id: &str) -> Option<Timestamp> {
+        let sql = "SELECT max(timestamp) AS at FROM messages WHERE session_id = ?1";
+        moment(self.rows(sql, Some(id)).ok()?.first()?, "at")
     }
 
     fn rows(&self, sql: &str, param: Option<&str>) -> Result<Vec<Map<String, Value>>, ImportError> {
@@ -108,6 +170,14 @@ impl Source {
     }
 }
 
+fn unreadable(path: &Path, error: &rusqlite::Error) -> ImportError {
+    ImportError::Source {
+        path: path.to_owned(),
+        what: error.to_string(),
+        hint: "run the original's own `hermes sessions repair`, or import a backup of it",
+    }
+}
+
 fn value(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Integer(number) => number.into(),
@@ -117,43 +187,76 @@ fn value(value: ValueRef<'_>) -> Value {
     }
 }
 
-pub(crate) fn import(home: &Path, sink: &mut Sink<'_>) -> Result<(), ImportError> {
-    let source = Source::open(&home.join("state.db"))?;
-    let version: i64 = source
-        .connection
-        .query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0))
-        .map_err(|error| source.fault(&error))?;
+pub(crate) fn import(source: &Path, sink: &mut Sink<'_>) -> Result<(), ImportError> {
+    let path = if source.is_dir() { source.join("state.db") } else { source.to_owned() };
+    let mut source = Source::open(&path)?;
+    let number = |sql: &str| -> rusqlite::Result<i64> {
+        source
+            .connection
+            .query_row(sql, [], |row| row.get::<_, Option<i64>>(0).map(|n| n.unwrap_or(0)))
+    };
+    if number("PRAGMA application_id").map_err(|error| source.fault(&error))? == OURS {
+        return Err(ImportError::Source {
+            path,
+            what: "it is a store of this program".to_owned(),
+            hint: "write its sessions out with `hermes sessions export --format jsonl` and import those",
+        });
+    }
+    let version =
+        number("SELECT max(version) FROM schema_version").map_err(|error| source.fault(&error))?;
     sink.report.schema = Some(version);
     if !KNOWN.contains(&version) {
         sink.report.leave_out("whatever schema versions outside 22 to 31 hold beyond those");
     }
-    for mut session in source.rows("SELECT * FROM sessions ORDER BY started_at, id", None)? {
-        let Some(id) = text(&session, "id") else { continue };
-        if !sink.wants(&SessionId::new(id.as_str()))? {
+    let strays = "SELECT count(*) FROM messages WHERE session_id IS NULL
+        OR session_id NOT IN (SELECT id FROM sessions WHERE id IS NOT NULL)";
+    for _ in 0..number(strays).unwrap_or(0) {
+        sink.report.leave_out("message of a session that is not there");
+    }
+    for session in source.rows("SELECT * FROM sessions ORDER BY started_at, id", None)? {
+        let Some(id) = text(&session, "id") else {
+            sink.report.leave_out("session without an id");
+            continue;
+        };
+        let (id, started_at) = (SessionId::new(id), moment(&session, "started_at"));
+        if !sink.wants(&id, started_at, || source.last_at(id.as_str()))? {
             continue;
         }
-        let rows =
-            source.rows("SELECT * FROM messages WHERE session_id = ?1 ORDER BY id", Some(&id))?;
-        let hashed = text(&session, "system_prompt_hash").and_then(|hash| source.text(&hash));
-        if let Some(prompt) = hashed {
-            session.insert("system_prompt".to_owned(), prompt.into());
+        match read(&mut source, session, sink) {
+            Ok(session) => sink.take(session)?,
+            // One damaged page costs the session that it is of.
+            Err(ImportError::Source { what, .. }) => sink.report.skip(&id, what),
+            Err(error) => return Err(error),
         }
-        if let Some(tools) = text(&session, "tool_names").and_then(|hash| source.text(&hash)) {
-            session.insert("tool_names".to_owned(), tools.into());
-        }
-        let ended = text(&session, "parent_session_id").and_then(|parent| {
-            source
-                .connection
-                .query_row("SELECT end_reason FROM sessions WHERE id = ?1", [parent], |row| {
-                    row.get::<_, Option<String>>(0)
-                })
-                .ok()
-                .flatten()
-        });
-        let session = imported(&session, &rows, ended.as_deref(), sink);
-        sink.take(session)?;
     }
     Ok(())
+}
+
+/// One session with what belongs to it.
+fn read(
+    source: &mut Source,
+    mut session: Map<String, Value>,
+    sink: &mut Sink<'_>,
+) -> Result<ImportedSession, ImportError> {
+    let id = text(&session, "id").unwrap_or_default();
+    let rows = source.messages(&id)?;
+    let hashed = text(&session, "system_prompt_hash").and_then(|hash| source.text(&hash));
+    if let Some(prompt) = hashed {
+        session.insert("system_prompt".to_owned(), prompt.into());
+    }
+    if let Some(tools) = text(&session, "tool_names").and_then(|hash| source.text(&hash)) {
+        session.insert("tool_names".to_owned(), tools.into());
+    }
+    let ended = text(&session, "parent_session_id").and_then(|parent| {
+        source
+            .connection
+            .query_row("SELECT end_reason FROM sessions WHERE id = ?1", [parent], |row| {
+                row.get::<_, Option<String>>(0)
+            })
+            .ok()
+            .flatten()
+    });
+    Ok(imported(&session, &rows, ended.as_deref(), sink))
 }
 
 pub(crate) fn text(columns: &Map<String, Value>, name: &str) -> Option<String> {
@@ -161,7 +264,7 @@ pub(crate) fn text(columns: &Map<String, Value>, name: &str) -> Option<String> {
 }
 
 /// A moment, if it is one that can be true.
-fn moment(columns: &Map<String, Value>, name: &str) -> Option<Timestamp> {
+pub(crate) fn moment(columns: &Map<String, Value>, name: &str) -> Option<Timestamp> {
     /// The year 2100: later ones are a fault of some clock.
     const LATEST: f64 = 4_102_444_800.0;
     let seconds = columns.get(name)?.as_f64()?;
@@ -193,6 +296,7 @@ pub(crate) fn imported(
         compactions: built.compactions,
         records: built.records,
         again: false,
+        proven: false,
     }
 }
 

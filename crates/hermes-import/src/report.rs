@@ -1,6 +1,7 @@
 //! What an import did and what it left out, and why.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, Read as _};
 use std::path::Path;
 
 use hermes_core::SessionId;
@@ -110,23 +111,36 @@ impl ImportReport {
 
 /// What a source is, by what lies in it.
 pub(crate) fn recognise(source: &Path) -> Result<SourceKind, ImportError> {
-    if source.join("state.db").is_file() {
+    let is_database = || {
+        let mut head = [0; 16];
+        let read = std::fs::File::open(source).and_then(|mut file| file.read_exact(&mut head));
+        read.is_ok() && head == *b"SQLite format 3\0"
+    };
+    if source.join("state.db").is_file() || source.is_file() && is_database() {
         return Ok(SourceKind::Hermes);
     }
+    // Of a path that is not there, that is what is to be said.
+    source.metadata().map_err(ImportError::at(source))?;
     let files = crate::transcript::session_files(source);
     for path in files.iter().take(20) {
-        let Ok(text) = std::fs::read_to_string(path) else { continue };
-        for line in text.lines().take(20) {
+        let Ok(file) = std::fs::File::open(path) else { continue };
+        let lines = std::io::BufReader::new(file).split(b'\n').map_while(Result::ok);
+        for line in lines.take(20) {
+            let line = String::from_utf8_lossy(&line);
+            let line = line.trim_start_matches('\u{feff}');
             let Ok(value) = serde_json::from_str::<serde_json::Value>(line) else { continue };
             let has = |key: &str| value.get(key).is_some();
             if has("messages") && has("id") {
                 return Ok(SourceKind::Jsonl);
             }
-            if has("payload") || (has("record_type") && has("type")) {
-                return Ok(SourceKind::Codex);
-            }
-            if has("sessionId") || has("parentUuid") {
+            if has("sessionId") || has("parentUuid") || has("leafUuid") {
                 return Ok(SourceKind::Claude);
+            }
+            // Older files hold the items themselves, behind a line with the instructions.
+            let is_item = has("type") && has("role") && has("content");
+            let is_head = has("id") && has("timestamp") && has("instructions");
+            if has("payload") || has("record_type") || is_item || is_head {
+                return Ok(SourceKind::Codex);
             }
         }
     }

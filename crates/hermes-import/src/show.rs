@@ -1,9 +1,10 @@
 //! Sessions for people: Markdown, and HTML that needs nothing but itself.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use hermes_core::{Origin, PartBody, Role, Row, RowStatus, SessionId, Standing};
+use hermes_core::{Digest, Origin, PartBody, Role, Row, RowStatus, SessionId, Standing};
 use hermes_home::redact;
 use hermes_store::{SessionInfo, Store};
 use serde_json::Value;
@@ -64,22 +65,43 @@ pub fn redacted_jsonl(
     store.export_jsonl(id, &mut line)?;
     let mut value: Value =
         serde_json::from_slice(&line).map_err(|error| fault(id, &error.to_string()))?;
-    redact_value(&mut value);
+    let mut renamed = BTreeMap::new();
+    for text in texts_of(&value) {
+        if let Cow::Owned(clean) = redact::redact(text) {
+            renamed.insert(Digest::of(text).to_string(), Digest::of(&clean).to_string());
+        }
+    }
+    redact_value(&mut value, &renamed);
     let written = serde_json::to_writer(&mut *out, &value)
         .map_err(io::Error::from)
         .and_then(|()| out.write_all(b"\n"));
     written.map_err(|error| fault(id, &error.to_string()))
 }
 
-fn redact_value(value: &mut Value) {
+/// The texts of a line that are named by their digests.
+fn texts_of(line: &Value) -> impl Iterator<Item = &str> {
+    let older = line.pointer("/_hermes/texts").and_then(Value::as_array).into_iter().flatten();
+    [line.get("system_prompt"), line.get("tool_names")]
+        .into_iter()
+        .flatten()
+        .chain(older)
+        .filter_map(Value::as_str)
+}
+
+/// A text that is another one without its secrets has another digest, too.
+fn redact_value(value: &mut Value, renamed: &BTreeMap<String, String>) {
     match value {
         Value::String(text) => {
-            if let Cow::Owned(clean) = redact::redact(text) {
+            if let Some(digest) = renamed.get(text) {
+                text.clone_from(digest);
+            } else if let Cow::Owned(clean) = redact::redact(text) {
                 *text = clean;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(redact_value),
-        Value::Object(fields) => fields.values_mut().for_each(redact_value),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_value(item, renamed)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|field| redact_value(field, renamed));
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -124,7 +146,7 @@ impl Page<'_> {
             for part in shown(row) {
                 match &part.body {
                     PartBody::Text { text } if row.role == Role::Tool => {
-                        fenced(&self.clean(cut(text)), "", out)?;
+                        fenced(&self.clean(&cut(text)), "", out)?;
                     }
                     PartBody::Text { text } => {
                         let mark = mark(part.origin);
@@ -190,7 +212,8 @@ impl Page<'_> {
     ) -> io::Result<()> {
         match &part.body {
             PartBody::Text { text } if row.role == Role::Tool => {
-                let text = self.clean(cut(text));
+                let text = cut(text);
+                let text = self.clean(&text);
                 let open = if text.lines().count() <= 12 { " open" } else { "" };
                 let lines = text.lines().count();
                 let noun = if lines == 1 { "line" } else { "lines" };
@@ -280,10 +303,14 @@ const fn mark(origin: Origin) -> &'static str {
     }
 }
 
-fn cut(text: &str) -> &str {
+fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST_RESULT) {
-        Some((at, _)) => text.get(..at).unwrap_or(text),
-        None => text,
+        Some((at, _)) => {
+            let left = text.get(at..).unwrap_or_default().chars().count();
+            let kept = text.get(..at).unwrap_or(text);
+            format!("{kept}\n[... {left} more characters; the JSON lines have them]").into()
+        }
+        None => Cow::Borrowed(text),
     }
 }
 

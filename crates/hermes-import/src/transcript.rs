@@ -30,17 +30,28 @@ pub(crate) fn session_files(source: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn lines(path: &Path, sink: &mut Sink<'_>) -> Result<Vec<Value>, ImportError> {
-    let bytes = fs::read(path).map_err(ImportError::at(path))?;
+fn lines(path: &Path, sink: &mut Sink<'_>) -> Vec<Value> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let why = format!("it cannot be read: {error}");
+            sink.report.skip(&SessionId::new(path.display().to_string()), why);
+            return Vec::new();
+        }
+    };
+    let text = String::from_utf8_lossy(&bytes);
     let mut values = Vec::new();
-    for line in String::from_utf8_lossy(&bytes).lines().filter(|line| !line.trim().is_empty()) {
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        if line.trim().is_empty() {
+            continue;
+        }
         match serde_json::from_str(line) {
             Ok(value) => values.push(value),
             // The last line of a killed program.
             Err(_) => sink.report.leave_out("line that is no JSON"),
         }
     }
-    Ok(values)
+    values
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
@@ -72,16 +83,12 @@ fn session(
 ) -> ImportedSession {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let id = facts.id.or(stem).unwrap_or_default();
-    let safe: String = id
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
-        .collect();
     let started_at =
         facts.started_at.or_else(|| messages.first().map(|message| message.at)).unwrap_or_default();
     let built = message::build(messages, "", "[]", started_at);
     ImportedSession {
         init: SessionInit {
-            id: SessionId::new(format!("{source}_{safe}")),
+            id: SessionId::new(format!("{source}_{}", safe(&id))),
             source: source.to_owned(),
             lane: None,
             cwd: facts.cwd,
@@ -98,17 +105,42 @@ fn session(
         compactions: built.compactions,
         records: built.records,
         again: false,
+        proven: false,
     }
 }
 
-fn finish(session: ImportedSession, sink: &mut Sink<'_>) -> Result<(), ImportError> {
-    let has_rows =
-        session.records.iter().any(|record| matches!(record, hermes_store::Record::Row(_)));
-    if !has_rows {
+fn finish(
+    mut session: ImportedSession,
+    path: &Path,
+    sink: &mut Sink<'_>,
+) -> Result<(), ImportError> {
+    let times = session.records.iter().filter_map(|record| match record {
+        hermes_store::Record::Row(row) => Some(row.created_at),
+        _ => None,
+    });
+    let Some(last_at) = times.max() else {
         sink.report.skip(&session.init.id, "it holds no message");
         return Ok(());
+    };
+    // A session that was taken up again may have a second file under the same id.
+    let place = path.display().to_string();
+    if sink.is_from_elsewhere(&session.init.id, &place) {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        session.init.id = SessionId::new(format!("{}_{}", session.init.id, safe(&stem)));
+        if sink.is_from_elsewhere(&session.init.id, &place) {
+            let why = format!("{place} has the id and the name of another file");
+            sink.report.skip(&session.init.id, why);
+            return Ok(());
+        }
     }
-    if sink.wants(&session.init.id)? { sink.take(session) } else { Ok(()) }
+    let (id, started_at) = (session.init.id.clone(), Some(session.init.started_at));
+    if sink.wants(&id, started_at, || Some(last_at))? { sink.take(session) } else { Ok(()) }
+}
+
+/// As part of an id: what is safe everywhere.
+fn safe(text: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.chars().map(|c| if is_safe(c) { c } else { '_' }).collect()
 }
 
 /// Sessions of Codex: `rollout-*.jsonl`.
@@ -118,7 +150,7 @@ pub(crate) fn codex(source: &Path, sink: &mut Sink<'_>) -> Result<(), ImportErro
         let mut messages: Vec<Message> = Vec::new();
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         let mut at = Timestamp::default();
-        for line in lines(&path, sink)? {
+        for line in lines(&path, sink) {
             at = moment(&line).unwrap_or(at);
             // Newer files wrap each item; older ones hold the items themselves.
             let item = line.get("payload").unwrap_or(&line);
@@ -147,7 +179,7 @@ pub(crate) fn codex(source: &Path, sink: &mut Sink<'_>) -> Result<(), ImportErro
             }
             codex_item(item, at, &mut messages, &mut names, sink);
         }
-        finish(session(facts, "codex", &path, messages), sink)?;
+        finish(session(facts, "codex", &path, messages), &path, sink)?;
     }
     Ok(())
 }
@@ -252,7 +284,7 @@ pub(crate) fn claude(source: &Path, sink: &mut Sink<'_>) -> Result<(), ImportErr
         // Lines of one answer share its id.
         let mut answer: Option<String> = None;
         let mut at = Timestamp::default();
-        for line in lines(&path, sink)? {
+        for line in lines(&path, sink) {
             at = moment(&line).unwrap_or(at);
             let kind = text(&line, "/type").unwrap_or_default();
             if line.get("isSidechain").and_then(Value::as_bool) == Some(true) {
@@ -287,7 +319,7 @@ pub(crate) fn claude(source: &Path, sink: &mut Sink<'_>) -> Result<(), ImportErr
             answer = if kind == "assistant" { own } else { None };
             claude_message(&line, at, goes_on, &mut messages, &mut names, sink);
         }
-        finish(session(facts, "claude", &path, messages), sink)?;
+        finish(session(facts, "claude", &path, messages), &path, sink)?;
     }
     Ok(())
 }

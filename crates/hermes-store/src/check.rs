@@ -242,6 +242,25 @@ fn ledger(connection: &Connection, findings: &mut Findings) -> Result<(), StoreE
     Ok(())
 }
 
+/// What is wrong with one session.
+pub(crate) fn of_session(
+    connection: &Connection,
+    session_no: i64,
+    id: &SessionId,
+) -> Result<Vec<Finding>, StoreError> {
+    let mut findings = Findings { session: Some(id.clone()), list: Vec::new() };
+    let counts = connection
+        .query_row(
+            "SELECT message_count, tool_call_count FROM sessions WHERE session_no = ?1",
+            [session_no],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .doing(DOING)?;
+    let outcome = session(connection, session_no, id, counts, &mut findings);
+    findings.note(outcome)?;
+    Ok(findings.list)
+}
+
 fn session(
     connection: &Connection,
     session_no: i64,

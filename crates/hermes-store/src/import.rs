@@ -8,46 +8,85 @@ use rusqlite::{Transaction, params};
 use crate::apply::{self, Applier, Care};
 use crate::db::Doing as _;
 use crate::store::Store;
-use crate::{Batch, SessionInit, StoreError, engage, point};
+use crate::{Batch, SessionInit, StoreError, check, engage, point};
 
 const DOING: &str = "importing a session";
 
+/// What a column of `sessions` holds.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    /// A count, or a flag.
+    Count,
+    /// Money.
+    Number,
+    /// Seconds since the epoch.
+    Moment,
+}
+
 /// Columns of `sessions` that travel with a session. The others are worked out here, name texts
 /// that are stored under their digests, or belong to a running process.
-const TRAVELLING: [&str; 32] = [
-    "created_source",
-    "user_id",
-    "session_key",
-    "chat_id",
-    "chat_type",
-    "thread_id",
-    "display_name",
-    "origin_json",
-    "model_config",
-    "ended_at",
-    "end_reason",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "billing_mode",
-    "estimated_cost_usd",
-    "actual_cost_usd",
-    "cost_status",
-    "cost_source",
-    "pricing_version",
-    "title_source",
-    "last_activity_at",
-    "last_activity_description",
-    "last_activity_provenance",
-    "api_call_count",
-    "profile_name",
-    "rewind_count",
-    "archived",
-    "pinned",
-    "hidden",
+const TRAVELLING: [(&str, Kind); 32] = [
+    ("created_source", Kind::Text),
+    ("user_id", Kind::Text),
+    ("session_key", Kind::Text),
+    ("chat_id", Kind::Text),
+    ("chat_type", Kind::Text),
+    ("thread_id", Kind::Text),
+    ("display_name", Kind::Text),
+    ("origin_json", Kind::Text),
+    ("model_config", Kind::Text),
+    ("ended_at", Kind::Moment),
+    ("end_reason", Kind::Text),
+    ("input_tokens", Kind::Count),
+    ("output_tokens", Kind::Count),
+    ("cache_read_tokens", Kind::Count),
+    ("cache_write_tokens", Kind::Count),
+    ("reasoning_tokens", Kind::Count),
+    ("billing_mode", Kind::Text),
+    ("estimated_cost_usd", Kind::Number),
+    ("actual_cost_usd", Kind::Number),
+    ("cost_status", Kind::Text),
+    ("cost_source", Kind::Text),
+    ("pricing_version", Kind::Text),
+    ("title_source", Kind::Text),
+    ("last_activity_at", Kind::Moment),
+    ("last_activity_description", Kind::Text),
+    ("last_activity_provenance", Kind::Text),
+    ("api_call_count", Kind::Count),
+    ("profile_name", Kind::Text),
+    ("rewind_count", Kind::Count),
+    ("archived", Kind::Count),
+    ("pinned", Kind::Count),
+    ("hidden", Kind::Count),
 ];
+
+/// A value as its column holds it; None for one that nobody could read there.
+fn fitting(kind: Kind, value: &FactValue) -> Option<Value> {
+    /// The year 2100: later ones are a fault of some clock.
+    const LATEST: f64 = 4_102_444_800.0;
+    let number = match value {
+        FactValue::Text(text) => text.trim().parse().ok(),
+        FactValue::Integer(number) => Some(*number as f64),
+        FactValue::Real(number) => Some(*number),
+    };
+    let number = number.filter(|number| number.is_finite());
+    match (kind, value) {
+        (Kind::Text, FactValue::Text(text)) => Some(Value::Text(text.clone())),
+        (Kind::Text, FactValue::Integer(number)) => Some(Value::Text(number.to_string())),
+        (Kind::Text, FactValue::Real(number)) => Some(Value::Text(number.to_string())),
+        (Kind::Count, FactValue::Integer(number)) => {
+            (*number >= 0).then_some(Value::Integer(*number))
+        }
+        (Kind::Count, _) => {
+            number.filter(|number| *number >= 0.0).map(|number| Value::Integer(number as i64))
+        }
+        (Kind::Number, _) => number.map(Value::Real),
+        (Kind::Moment, _) => {
+            number.filter(|at| (0.0..LATEST).contains(at) && *at > 0.0).map(Value::Real)
+        }
+    }
+}
 
 /// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +112,9 @@ pub struct ImportedSession {
     pub records: Batch,
     /// Take it in although a session of this id was deleted here.
     pub again: bool,
+    /// Its records come from outside as they are: they are held against everything that is promised
+    /// of a session before they stay.
+    pub proven: bool,
 }
 
 /// What became of it.
@@ -139,13 +181,10 @@ fn import(
     Applier::new(tx, session_no, id, now, Care::Lenient).apply(&session.records)?;
     point::reach("import: records in");
     for (name, value) in &session.facts {
-        let Some(column) = TRAVELLING.iter().find(|known| *known == name) else { continue };
-        let value = match value {
-            FactValue::Text(text) => Value::Text(text.clone()),
-            FactValue::Integer(number) => Value::Integer(*number),
-            FactValue::Real(number) if number.is_finite() => Value::Real(*number),
-            FactValue::Real(_) => continue,
+        let Some((column, kind)) = TRAVELLING.iter().find(|(known, _)| known == name) else {
+            continue;
         };
+        let Some(value) = fitting(*kind, value) else { continue };
         tx.execute(
             &format!("UPDATE sessions SET {column} = ?2 WHERE session_no = ?1"),
             params![session_no, value],
@@ -157,5 +196,10 @@ fn import(
         params![session_no, session.compactions],
     )
     .doing(DOING)?;
+    if session.proven
+        && let Some(finding) = check::of_session(tx, session_no, id)?.into_iter().next()
+    {
+        return Err(StoreError::Invalid { session: id.clone(), what: finding.what });
+    }
     Ok(ImportOutcome::Imported)
 }

@@ -193,3 +193,182 @@ fn files_come_along_and_nothing_here_is_overwritten() {
     assert_eq!(left, ["SOUL.md", "handoffs/pending-cli.json", ".env"]);
     assert!(report.files_left_out.iter().all(|file| !file.why.is_empty()));
 }
+
+#[test]
+fn what_is_not_copied_is_named_with_its_reason() {
+    let rig = Rig::new();
+    let source = rig.python_home("hermes-0.22-schema31");
+    for path in [
+        "auth.json",
+        "profiles/work/state.db",
+        "cron/jobs.json",
+        "plugins/mine/plugin.yaml",
+        "memories/OTHER.md",
+        "state.db-backup",
+        "something.txt",
+    ] {
+        rig.put(&format!("python/{path}"), "x");
+    }
+    let report = rig.import(&source);
+    let left: Vec<&str> = report.files_left_out.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(left, ["auth.json", "cron", "memories", "plugins", "profiles", "something.txt"]);
+    assert!(report.files_left_out[4].why.contains("hermes -p NAME import"));
+}
+
+/// Whatever the mark is in the source, it is a file here, before any session is.
+#[cfg(unix)]
+#[test]
+fn the_mark_of_confidential_lanes_is_kept_in_every_form() {
+    type Mark = fn(&std::path::Path);
+    let marks: [Mark; 5] = [
+        |home| std::os::unix::fs::symlink("nowhere", home.join("handoffs/CONFIDENTIAL")).unwrap(),
+        |home| std::fs::create_dir(home.join("handoffs/CONFIDENTIAL")).unwrap(),
+        |home| {
+            std::fs::create_dir(home.join("elsewhere")).unwrap();
+            std::fs::write(home.join("elsewhere/CONFIDENTIAL"), "").unwrap();
+            std::fs::remove_dir_all(home.join("handoffs")).unwrap();
+            std::os::unix::fs::symlink("elsewhere", home.join("handoffs")).unwrap();
+        },
+        |home| {
+            std::fs::write(home.join(".env"), "A=b\nexport HANDOFF_CONFIDENTIAL=\"1\"\n").unwrap();
+        },
+        |home| std::fs::write(home.join("state.db"), "no store").unwrap(),
+    ];
+    for (n, mark) in marks.into_iter().enumerate() {
+        let rig = Rig::new();
+        let source = rig.python_home("hermes-0.22-schema31");
+        std::fs::create_dir(source.join("handoffs")).unwrap();
+        if n == 4 {
+            std::fs::write(source.join("handoffs/CONFIDENTIAL"), "").unwrap();
+        }
+        mark(&source);
+        let options = ImportOptions { kind: Some(SourceKind::Hermes), ..ImportOptions::default() };
+        let outcome = hermes_import::import(&source, &rig.home, &rig.store, options);
+        assert_eq!(outcome.is_ok(), n != 4, "{n}: {outcome:?}");
+        assert!(rig.home.root().join("handoffs/CONFIDENTIAL").is_file(), "{n}");
+    }
+}
+
+#[test]
+fn a_home_that_is_being_written_comes_in_session_by_session_whole() {
+    let rig = Rig::new();
+    let source = rig.python_home("hermes-0.22-schema31");
+    let path = source.join("state.db");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for log in ["DELETE", "WAL"] {
+            let db = Connection::open(&path).unwrap();
+            db.execute_batch(&format!(
+                "PRAGMA journal_mode = {log}; PRAGMA wal_autocheckpoint = 3;"
+            ))
+            .unwrap();
+            drop(db);
+            stop.store(false, std::sync::atomic::Ordering::Relaxed);
+            let (stop, path) = (&stop, &path);
+            let writer = scope.spawn(move || {
+                let db = Connection::open(path).unwrap();
+                db.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
+                for n in 0.. {
+                    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                    // Two rows that belong together.
+                    db.execute_batch(&format!(
+                        "BEGIN IMMEDIATE;
+                         INSERT INTO sessions (id, source, started_at)
+                         VALUES ('{log}-{n}', 'cli', 1700000000.0);
+                         INSERT INTO messages (session_id, role, content, timestamp)
+                         VALUES ('{log}-{n}', 'user', 'written meanwhile', 1700000001.0);
+                         COMMIT;"
+                    ))
+                    .unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+            });
+            for _ in 0..2 {
+                let report = rig.import(&source);
+                assert_eq!(report.skipped, [], "{log}");
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            writer.join().unwrap();
+        }
+    });
+    let report = rig.import(&source);
+    assert_eq!(report.skipped, []);
+    let (sessions, _) = original_counts(&path);
+    let all = SessionFilter { archived: true, delegates: true, ..SessionFilter::default() };
+    let here = rig.store.sessions(&all).unwrap();
+    assert_eq!(here.len() as i64, sessions);
+    for info in here.iter().filter(|info| info.id.as_str().contains('-')) {
+        let text = info.id.as_str();
+        if text.starts_with("DELETE-") || text.starts_with("WAL-") {
+            assert_eq!(info.message_count, 1, "{text}");
+        }
+    }
+    rig.sound();
+}
+
+#[test]
+fn a_damaged_page_of_the_source_costs_the_session_that_it_is_of() {
+    let rig = Rig::new();
+    let source = rig.python_home("hermes-0.22-schema31");
+    let (sessions, _) = original_counts(&source.join("state.db"));
+    let db = Connection::open(source.join("state.db")).unwrap();
+    let needle: String = db
+        .query_row(
+            "SELECT content FROM messages WHERE session_id = '20261101_090000_aaaaaa'
+               AND length(content) BETWEEN 40 AND 900 ORDER BY id LIMIT 1 OFFSET 300",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    drop(db);
+    let mut bytes = std::fs::read(source.join("state.db")).unwrap();
+    let at = bytes.windows(needle.len()).position(|w| w == needle.as_bytes()).unwrap();
+    bytes[at / 4096 * 4096..][..4096].fill(0xa5);
+    std::fs::write(source.join("state.db"), bytes).unwrap();
+    let report = rig.import(&source);
+    assert!(!report.skipped.is_empty(), "{report:?}");
+    assert!(report.sessions.len() as i64 >= sessions - 3, "{report:?}");
+    rig.sound();
+}
+
+#[test]
+fn another_session_with_the_same_id_and_strays_are_named() {
+    let rig = Rig::new();
+    let source = rig.python_home("hermes-0.22-schema31");
+    rig.import(&source);
+    let db = Connection::open(source.join("state.db")).unwrap();
+    db.execute_batch(
+        "PRAGMA foreign_keys = OFF;
+         UPDATE sessions SET started_at = started_at + 5000 WHERE id = '20261104_000000_parent';
+         INSERT INTO messages (session_id, role, content, timestamp)
+         VALUES ('20261101_090000_aaaaaa', 'user', 'and later', 1900000000.0),
+                ('nobody', 'user', 'a stray', 1700000000.0);",
+    )
+    .unwrap();
+    drop(db);
+    let report = rig.import(&source);
+    let other: Vec<&str> = report.skipped.iter().map(|skipped| skipped.id.as_str()).collect();
+    assert_eq!(other, ["20261104_000000_parent"]);
+    assert!(report.skipped[0].why.contains("another session with this id"));
+    assert_eq!(report.left_out["message of a session that is not there"], 1);
+    assert_eq!(report.left_out.keys().filter(|what| what.starts_with("later messages")).count(), 1);
+}
+
+#[test]
+fn a_store_of_this_program_and_a_path_that_is_not_there_are_named_as_such() {
+    let rig = Rig::new();
+    rig.import(&rig.put("one.jsonl", "{\"id\":\"s\",\"messages\":[]}\n"));
+    let import = |source: &std::path::Path| {
+        let options = ImportOptions::default();
+        hermes_import::import(source, &rig.home, &rig.store, options).unwrap_err().to_string()
+    };
+    let own = import(rig.home.root());
+    assert!(own.contains("store of this program") && own.contains("hint:"), "{own}");
+    let nowhere = import(std::path::Path::new("/nowhere"));
+    assert!(nowhere.contains("/nowhere") && nowhere.contains("hint:"), "{nowhere}");
+    let source = rig.python_home("hermes-0.19-schema22").join("state.db");
+    let file = rig.import(&source);
+    assert!(file.kind == SourceKind::Hermes && !file.sessions.is_empty() && file.files.is_empty());
+}

@@ -102,3 +102,50 @@ fn what_is_nothing_is_named_and_any_lines_are_survived() {
     }
     rig.sound();
 }
+
+#[test]
+fn two_files_of_one_id_both_come_in_and_stay_what_they_are() {
+    let rig = Rig::new();
+    for (folder, text, name) in [("claude", CLAUDE, "other"), ("codex", CODEX, "other")] {
+        rig.put(&format!("{folder}/a/s-1.jsonl"), text);
+        rig.put(&format!("{folder}/b/{name}.jsonl"), text);
+        rig.put(&format!("{folder}/c/{name}.jsonl"), text);
+        let source = rig.dir.path().join(folder);
+        let report = rig.import(&source);
+        assert_eq!(report.sessions.len(), 2, "{report:?}");
+        assert!(report.sessions[1].ends_with("_other"), "{report:?}");
+        assert_eq!(report.skipped.len(), 1, "{report:?}");
+        let again = rig.import(&source);
+        assert_eq!((again.sessions.len(), again.already_there), (0, 2));
+    }
+    rig.sound();
+}
+
+#[test]
+fn sessions_are_recognised_by_their_first_lines_of_any_age() {
+    let check = |text: &str, kind: SourceKind| {
+        let rig = Rig::new();
+        let path = rig.put("some/session.jsonl", text);
+        let options = ImportOptions { dry_run: true, ..ImportOptions::default() };
+        assert_eq!(rig.import_with(path.parent().unwrap(), options).kind, kind, "{text}");
+    };
+    check(r#"{"type":"summary","summary":"x","leafUuid":"y"}"#, SourceKind::Claude);
+    check(
+        r#"{"id":"x","timestamp":"2026-11-01T09:00:00Z","instructions":null}"#,
+        SourceKind::Codex,
+    );
+    check(r#"{"type":"message","role":"user","content":[]}"#, SourceKind::Codex);
+    check("\u{feff}{\"id\":\"x\",\"messages\":[]}", SourceKind::Jsonl);
+}
+
+#[test]
+fn a_session_that_went_on_since_it_came_in_is_named() {
+    let rig = Rig::new();
+    let path = rig.put("claude/project/s-1.jsonl", CLAUDE);
+    rig.import(&path);
+    let later = r#"{"type":"user","sessionId":"s-1","timestamp":"2031-11-01T10:00:00Z","message":{"role":"user","content":"later"}}"#;
+    rig.put("claude/project/s-1.jsonl", &format!("{CLAUDE}\n{later}\n"));
+    let report = rig.import(&path);
+    assert!(report.sessions.is_empty() && report.already_there == 1, "{report:?}");
+    assert!(report.left_out.keys().any(|what| what.starts_with("later messages")), "{report:?}");
+}

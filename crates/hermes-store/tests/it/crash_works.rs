@@ -218,7 +218,14 @@ fn imported(name: &str) -> ImportedSession {
         (1..=20)
             .map(|n| Record::Row(row(Seq(n), Role::User, &format!("{name} imported line {n}")))),
     );
-    ImportedSession { init: init(name), facts: vec![], compactions: 0, records, again: false }
+    ImportedSession {
+        init: init(name),
+        facts: vec![],
+        compactions: 0,
+        records,
+        again: false,
+        proven: true,
+    }
 }
 
 fn old_store() -> Vec<u8> {
