@@ -445,8 +445,10 @@ impl Conversation {
         if self.writer.is_some() || !self.stored {
             return Ok(());
         }
-        let writer = crate::handoff::open_session(&services.store, &self.id)?;
-        if let Some(info) = services.store.session(&self.id)? {
+        let writer = crate::handoff::open_session(&services.store, &self.id, self.seen)?;
+        // Where it cannot be read, what is in memory is enough.
+        if let Some(info) = ledger::seen(services.store.session(&self.id), "the session")?.flatten()
+        {
             self.compactions = info.compactions;
             self.ended = info.ended_at.is_some();
         }

@@ -173,10 +173,11 @@ pub fn finish(services: &Services, result: BuildResult) -> Result<BuildResult, H
 pub(crate) fn open_session(
     store: &Store,
     session: &SessionId,
+    seen: Seq,
 ) -> Result<SessionWriter, StoreError> {
     let until = Instant::now() + OWN_WAIT;
     loop {
-        match store.open_session(session) {
+        match store.open_known(session, seen) {
             Err(StoreError::Held { by, .. })
                 if by.pid == std::process::id() && Instant::now() < until =>
             {

@@ -7,6 +7,7 @@ use hermes_compaction::{Deferral, Log, Outcome, Reason, Rejection};
 use hermes_core::SessionId;
 use hermes_handoff::Policy;
 
+use crate::ledger::seen;
 use crate::{AgentError, Services};
 
 /// Why a handoff is due.
@@ -48,11 +49,13 @@ pub fn due(services: &Services, session: &SessionId) -> Result<Option<Due>, Agen
     if !policy.active || (after == 0 && !policy.on_compaction_failure) {
         return Ok(None);
     }
-    let Some(info) = services.store.session(session)? else { return Ok(None) };
+    let found = seen(services.store.session(session), "the session")?.flatten();
+    let Some(info) = found else { return Ok(None) };
     if info.ended_at.is_some() {
         return Ok(None);
     }
-    let attempts = services.store.compactions(session)?.attempts;
+    let found = seen(services.store.compactions(session), "compactions")?;
+    let attempts = found.unwrap_or_default().attempts;
     if policy.on_compaction_failure
         && let Some(why) = attempts.last().and_then(|it| failure(&it.log))
     {

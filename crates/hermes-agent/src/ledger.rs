@@ -46,6 +46,22 @@ impl AttemptRecorder for Ledger<'_> {
     }
 }
 
+/// What a turn reads of the store and can do without: None where the store cannot be read at
+/// present. The turn goes on, and its commits tell what is wrong.
+pub(crate) fn seen<T>(
+    read: Result<T, StoreError>,
+    what: &'static str,
+) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error @ StoreError::Unavailable { .. }) => {
+            tracing::warn!(%error, what, "cannot be read; the turn goes on without it");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Commits a batch; the person is told once per conversation and reason when it went to the spool.
 pub(crate) fn commit(
     writer: &mut SessionWriter,
@@ -54,7 +70,18 @@ pub(crate) fn commit(
     spool_told: &mut Vec<Unavailable>,
 ) -> Result<(), StoreError> {
     match writer.commit(batch)? {
-        Committed::Database => {}
+        Committed::Database => {
+            if let Some(why) = writer.untold()
+                && !spool_told.contains(&why)
+            {
+                let text = format!(
+                    "the session store was in trouble ({why}); nothing is lost; hint: {}",
+                    why.hint()
+                );
+                spool_told.push(why);
+                sink.event(Event::Notice { level: NoticeLevel::Warning, text });
+            }
+        }
         Committed::Spooled { path, why, .. } => {
             if !spool_told.contains(&why) {
                 let text = format!(

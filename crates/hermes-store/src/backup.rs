@@ -84,6 +84,10 @@ pub(crate) fn copy(from: &Connection, to: &Path) -> Result<(), StoreError> {
 /// What is wrong with the pages of a file, if anything is.
 pub(crate) fn damage(path: &Path) -> Result<Option<String>, StoreError> {
     const DOING: &str = "checking a copy";
+    if path.metadata().is_ok_and(|meta| meta.len() == 0) {
+        // Not to be opened: SQLite would remove its log.
+        return Ok(Some("its file is empty".to_owned()));
+    }
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).doing(DOING)?;
     let answer = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));

@@ -26,6 +26,8 @@ pub struct SessionWriter {
     spool: Option<Spool>,
     /// The caller knows that the side file is in use.
     told: bool,
+    /// What befell the store's file and the caller does not know.
+    untold: Option<Unavailable>,
     /// Rows whose drafts are on disk.
     drafts: Vec<Seq>,
     care: Care,
@@ -56,6 +58,7 @@ impl SessionWriter {
             last: Seq(0),
             spool: None,
             told: false,
+            untold: None,
             drafts: Vec::new(),
             care: Care::Strict,
             released: false,
@@ -89,14 +92,12 @@ impl SessionWriter {
         Ok(writer)
     }
 
-    pub(crate) fn open(store: &Store, session: &SessionId) -> Result<Self, StoreError> {
-        Self::open_reporting(store, session).map(|(writer, _)| writer)
-    }
-
-    /// Opens a session and says what was taken in.
-    pub(crate) fn open_reporting(
+    /// Opens a session and says what was taken in. Who knows its last seq can go on with it in the
+    /// side file even where the database cannot be read.
+    pub(crate) fn open(
         store: &Store,
         session: &SessionId,
+        known: Option<Seq>,
     ) -> Result<(Self, RecoveredOutcome), StoreError> {
         let mut writer = Self::begin(store, session, None)?;
         let paths = store.inner().paths();
@@ -123,7 +124,7 @@ impl SessionWriter {
                 Ok((writer, outcome))
             }
             (Err(StoreError::Unavailable { why, .. }), _) => {
-                writer.open_beside(why, had_spool, &drafts)?;
+                writer.open_beside(why, had_spool, &drafts, known)?;
                 Ok((writer, RecoveredOutcome::TakenIn { batches: 0, answers: 0 }))
             }
             (Err(error), _) => Err(error),
@@ -137,6 +138,7 @@ impl SessionWriter {
         why: Unavailable,
         had_spool: bool,
         drafts: &[draft::LeftOver],
+        known: Option<Seq>,
     ) -> Result<(), StoreError> {
         let session = self.lease.session.clone();
         let claim = self.store.inner().claim();
@@ -146,11 +148,19 @@ impl SessionWriter {
             };
             lease::check_free(connection, session_no, &session, &claim)?;
             Ok(Some(session_no))
-        })?;
-        if stored.flatten().is_none() && !had_spool {
-            return Err(StoreError::Unavailable { doing: "opening a session", why });
-        }
-        let mut last = self.store.history(&session)?.last_seq;
+        });
+        let history = stored.and_then(|stored| {
+            if stored.flatten().is_none() && !had_spool {
+                let why = why.clone();
+                return Err(StoreError::Unavailable { doing: "opening a session", why });
+            }
+            self.store.history(&session)
+        });
+        let mut last = match (history, known) {
+            (Ok(history), _) => history.last_seq,
+            (Err(StoreError::Unavailable { .. }), Some(known)) => known,
+            (Err(error), _) => return Err(error),
+        };
         let mut batch = Batch::new();
         for draft in drafts {
             let seq = if draft.header.row > last { draft.header.row } else { last.next() };
@@ -162,6 +172,7 @@ impl SessionWriter {
             batch.extend(row.map(Record::Row));
         }
         self.last = last;
+        self.untold = Some(why.clone()).filter(|why| *why == Unavailable::Deleted);
         let _spooled = self.spool(&batch, why)?;
         self.told = false;
         draft_files_gone(drafts);
@@ -205,6 +216,7 @@ impl SessionWriter {
             Err(StoreError::Unavailable { why, .. }) => {
                 refuse_claims(&batch, &why)?;
                 let committed = self.spool(&batch, why)?;
+                self.untold = None;
                 self.settle_drafts(&batch);
                 return Ok(committed);
             }
@@ -220,6 +232,12 @@ impl SessionWriter {
         }
         let folder = &self.store.inner().paths().drafts_dir;
         draft::settle(folder, &self.lease.session, &mut self.drafts, batch);
+    }
+
+    /// What befell the store's file without a batch having gone to the side file for it: it was
+    /// deleted and put back. Said once.
+    pub const fn untold(&mut self) -> Option<Unavailable> {
+        self.untold.take()
     }
 
     /// Renews the lease, and takes in the side file if there is one and the database can be
@@ -248,12 +266,23 @@ impl SessionWriter {
         Ok(draft)
     }
 
-    /// Gives the lease back.
+    /// Gives the lease back; where the store cannot be written, with a later write or when the
+    /// process ends.
     pub fn release(mut self) -> Result<(), StoreError> {
         self.released = true;
         let Some(lease) = self.taken() else { return Ok(()) };
-        let wait = self.store.inner().options().busy_timeout;
-        self.store.inner().write(move |side| side.give_back(wait, lease))
+        let options = self.store.inner().options();
+        let wait = match self.spool {
+            Some(_) => options.busy_timeout_spooling,
+            None => options.busy_timeout,
+        };
+        match self.store.inner().write(move |side| side.give_back(wait, lease)) {
+            Err(error @ StoreError::Unavailable { .. }) => {
+                tracing::debug!(%error, "the lease is given back later");
+                Ok(())
+            }
+            released => released,
+        }
     }
 
     /// What is to be given back.
@@ -287,7 +316,7 @@ impl SessionWriter {
         };
         let lease_only =
             spool_path.is_none() && plan.init.is_none() && drafts.is_empty() && batch.is_empty();
-        let (outcome, batch) = inner.write(move |side| {
+        let (outcome, batch, untold) = inner.write(move |side| {
             let load = || match &spool_path {
                 Some(path) => spool::read(path)
                     .map_err(|source| StoreError::Io { path: path.clone(), source }),
@@ -304,8 +333,9 @@ impl SessionWriter {
                 point::reach("append: committed");
                 side.wrote(&batch);
             }
-            Ok((outcome, batch))
+            Ok((outcome, batch, side.untold()))
         })?;
+        self.untold = untold.or(self.untold.take());
         let outcome = match outcome {
             Ok(Outcome::Engaged(engaged)) => {
                 self.engaged(&engaged);

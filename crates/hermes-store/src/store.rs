@@ -77,7 +77,16 @@ impl Store {
     /// [`StoreError::Held`] if another process (or writer) holds it, [`StoreError::Deleted`],
     /// [`StoreError::NotFound`].
     pub fn open_session(&self, id: &SessionId) -> Result<SessionWriter, StoreError> {
-        SessionWriter::open(self, id)
+        SessionWriter::open(self, id, None).map(|(writer, _)| writer)
+    }
+
+    /// As [`Store::open_session`], for one who has the session in memory: it goes on in the side
+    /// file even where the database cannot be read.
+    ///
+    /// # Errors
+    /// As [`Store::open_session`].
+    pub fn open_known(&self, id: &SessionId, last: Seq) -> Result<SessionWriter, StoreError> {
+        SessionWriter::open(self, id, Some(last)).map(|(writer, _)| writer)
     }
 
     /// Copies what generation `at` of `from` is made of, up to `cut`, into a new session with the
@@ -110,7 +119,7 @@ impl Store {
     }
 
     fn recover(&self, session: SessionId) -> Recovered {
-        let outcome = match SessionWriter::open_reporting(self, &session) {
+        let outcome = match SessionWriter::open(self, &session, None) {
             Ok((writer, outcome)) => match writer.release() {
                 Ok(()) => outcome,
                 Err(error) => RecoveredOutcome::Failed(error.to_string()),

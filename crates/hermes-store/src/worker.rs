@@ -72,8 +72,12 @@ pub(crate) struct WriteSide {
     connection: Option<Connection>,
     /// The files that the connection was opened on.
     identity: Option<Identity>,
+    /// How long the file was when it was last looked at.
+    length: u64,
     /// What was open is saved already.
     rescued: bool,
+    /// The file was deleted and put back, which nobody was told yet.
+    untold: Option<Unavailable>,
     readers: Arc<Readers>,
     /// Rows written since the index was brought up to date, and the text in them.
     rows_behind: usize,
@@ -110,18 +114,31 @@ fn number_of(_: &Path) -> Option<(u64, u64)> {
     None
 }
 
-/// Whether the file lost pages that the store has, and that its log cannot all hold: something else
-/// cut it. Anything that cannot be seen just now is no proof.
-fn is_cut(connection: &Connection, path: &Path) -> bool {
+fn length_of(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |meta| meta.len())
+}
+
+/// Whether the file lost pages that the store has: something else cut it. `before` is how long it
+/// was. Anything that cannot be seen just now is no proof.
+fn is_cut(connection: &Connection, path: &Path, before: u64) -> Result<bool, StoreError> {
     const PAGE: u64 = 4096;
     const FRAME: u64 = PAGE + 24;
     let count = connection
         .prepare_cached("PRAGMA page_count")
         .and_then(|mut statement| statement.query_row([], |row| row.get::<_, u32>(0)));
-    let length = |path: &Path| std::fs::metadata(path).map(|meta| meta.len());
-    let (Ok(pages), Ok(file)) = (count, length(path)) else { return false };
-    let missing = u64::from(pages).saturating_sub(file / PAGE);
-    missing > 0 && missing > length(&with_suffix(path, "-wal")).map_or(0, |log| log / FRAME)
+    let Ok(pages) = count else { return Ok(false) };
+    let length = length_of(path);
+    let missing = u64::from(pages).saturating_sub(length / PAGE);
+    if missing == 0 {
+        return Ok(false);
+    }
+    // The log holds pages that were never written back, but not the first, and no more than it has
+    // frames.
+    if length == 0 || missing > length_of(&with_suffix(path, "-wal")) / FRAME {
+        return Ok(true);
+    }
+    // A file that became shorter may have given room back. A fresh look at all of it tells.
+    Ok(length < before && backup::damage(path)?.is_some())
 }
 
 impl WriteSide {
@@ -147,8 +164,12 @@ impl WriteSide {
         if then.store == now.store {
             if then.log.is_none() || then.log == now.log {
                 self.identity = Some(now);
+                let before = std::mem::replace(&mut self.length, length_of(&self.path));
                 // Looked at twice: another process may give room back between the two looks.
-                if is_cut(connection, &self.path) && is_cut(connection, &self.path) {
+                if is_cut(connection, &self.path, before)?
+                    && is_cut(connection, &self.path, before)?
+                {
+                    self.length = before;
                     // What is in the log stays there for a repair.
                     connection
                         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
@@ -168,6 +189,7 @@ impl WriteSide {
         if now.store.is_none() {
             put_back(connection, &self.path)?;
             self.forget_connection();
+            self.untold = Some(Unavailable::Deleted);
             return Err(fault(Unavailable::Deleted));
         }
         if !self.rescued {
@@ -196,6 +218,7 @@ impl WriteSide {
             put_back(&reader, &self.path)?;
             drop(reader);
             self.readers.forget();
+            self.untold = Some(Unavailable::Deleted);
             Unavailable::Deleted
         } else {
             if !self.rescued {
@@ -224,6 +247,11 @@ impl WriteSide {
         self.connection = None;
         self.identity = None;
         self.readers.forget();
+    }
+
+    /// What befell the file and nobody was told yet.
+    pub(crate) const fn untold(&mut self) -> Option<Unavailable> {
+        self.untold.take()
     }
 
     /// Notes that these records were written.
@@ -287,7 +315,9 @@ impl WriteSide {
             beside,
             connection: None,
             identity: None,
+            length: 0,
             rescued: false,
+            untold: None,
             readers,
             rows_behind: 0,
             text_behind: 0,

@@ -7,6 +7,7 @@ use hermes_store::{Record, RequestFilter};
 
 use super::State;
 use crate::conversation::Conversation;
+use crate::ledger::seen;
 use crate::{AgentError, Services};
 
 /// The window of a model of which nothing is known, in tokens.
@@ -98,7 +99,8 @@ impl Conversation {
             newest_first: true,
             limit: Some(3),
             ..RequestFilter::default()
-        })?;
+        });
+        let newest = seen(newest, "the newest requests")?.unwrap_or_default();
         let found = newest.iter().find_map(|request| {
             let input = request.end.as_ref()?.usage.input?;
             Some((input, request.attempt.generation, request.attempt.cut))

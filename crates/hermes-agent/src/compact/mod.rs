@@ -26,10 +26,11 @@ pub(crate) use triggers::Overflow;
 
 use hermes_compaction::{Log, Memory, Outcome};
 use hermes_core::Digest;
-use hermes_store::{CompactionAttempt, Record, StoreError};
+use hermes_store::{CompactionAttempt, Record};
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::Conversation;
+use crate::ledger::seen;
 use crate::{AgentError, Services};
 
 /// What a session knows of its compactions while it is held.
@@ -106,14 +107,8 @@ impl Conversation {
         if std::mem::replace(&mut self.compaction.loaded, true) || !self.is_stored() {
             return Ok(());
         }
-        let found = match services.store.compactions(&self.id) {
-            // No reason to keep a person from an answer.
-            Err(error @ StoreError::Unavailable { .. }) => {
-                tracing::warn!(session = %self.id, %error, "what is stored about compactions cannot be read");
-                return Ok(());
-            }
-            found => found?,
-        };
+        let found = services.store.compactions(&self.id);
+        let Some(found) = seen(found, "compactions")? else { return Ok(()) };
         let state = &mut self.compaction;
         state.attempts = found.attempts.last().map_or(0, |attempt| attempt.no);
         state.last = found

@@ -104,6 +104,64 @@ fn a_store_replaced_before_the_first_write_of_a_process_is_never_written() {
     assert!(home.dir.path().join("state.db.rescued-0").exists());
 }
 
+/// As a conversation does that gives its lease back after each turn.
+#[cfg(unix)]
+#[test]
+fn a_session_in_memory_goes_on_whatever_becomes_of_the_file() {
+    type Act = fn(&Home);
+    let acts: [(&str, Act, Option<Unavailable>); 3] = [
+        ("deleted", delete_store, None),
+        (
+            "emptied",
+            |home| fs::File::create(home.paths().db).map(drop).unwrap(),
+            Some(Unavailable::Damaged),
+        ),
+        (
+            "cut",
+            |home| {
+                let file = fs::OpenOptions::new().write(true).open(home.paths().db).unwrap();
+                file.set_len(8192).unwrap();
+            },
+            Some(Unavailable::Damaged),
+        ),
+    ];
+    for (name, act, expected) in acts {
+        let home = Home::new();
+        let store = home.store();
+        // All of it in the log, so that nothing but the length tells.
+        let mut writer = create(&store, "a");
+        for n in 0..30 {
+            say(&mut writer, Role::User, &format!("before {n} {}", "x".repeat(4000)));
+        }
+        let mut seen = writer.last_seq();
+        writer.release().unwrap();
+        home.raw().execute_batch("PRAGMA wal_checkpoint(PASSIVE)").unwrap();
+        let mut writer = store.open_session(&id("a")).unwrap();
+        writer.renew().unwrap();
+        writer.release().unwrap();
+        act(&home);
+        let mut told = Vec::new();
+        for turn in 0..3 {
+            let mut writer = store.open_known(&id("a"), seen).unwrap();
+            assert_eq!(writer.last_seq(), seen, "{name}");
+            let record = row_record(&mut writer, &format!("after {turn}"));
+            match writer.commit(vec![record]).unwrap() {
+                Committed::Spooled { why, .. } => told.push(why),
+                Committed::Database => told.extend(writer.untold()),
+            }
+            seen = writer.last_seq();
+            let _may_fail = writer.release();
+        }
+        if let Some(why) = expected {
+            assert_eq!(told, vec![why; 3], "{name}");
+        } else {
+            assert_eq!(told, [Unavailable::Deleted], "{name}");
+            assert_eq!(texts(&store, &id("a")).len(), 33, "{name}");
+            assert_sound(&store);
+        }
+    }
+}
+
 /// A file that loses bytes under a process, however many: what is said goes beside it.
 #[test]
 fn a_store_cut_under_a_running_process_is_noticed_before_anything_is_written_to_it() {

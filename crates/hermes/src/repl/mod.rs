@@ -25,7 +25,7 @@ use hermes_agent::{Cancel, Conversation, Services, UserInput};
 use hermes_context::Workspace;
 use hermes_core::{SessionId, TurnOutcome};
 use hermes_home::{Loaded, Overrides};
-use hermes_store::{SessionFilter, SessionInfo, Store, TitleSource};
+use hermes_store::{SessionFilter, SessionInfo, Store, StoreError, TitleSource};
 use tokio::runtime::Runtime;
 
 use self::commands::Next;
@@ -321,7 +321,11 @@ impl Repl<'_> {
 
     /// Remembers how many messages the session has, so that those of others are noticed.
     fn note_messages(&mut self) -> anyhow::Result<()> {
-        self.known_messages = self.info()?.map_or(0, |info| info.message_count);
+        let id = self.conversation.id();
+        match self.services.store.session(id) {
+            Err(StoreError::Unavailable { .. }) => {}
+            found => self.known_messages = found?.map_or(0, |info| info.message_count),
+        }
         Ok(())
     }
 
@@ -334,7 +338,12 @@ impl Repl<'_> {
             return Ok(());
         }
         let id = self.conversation.id();
-        let Some(info) = self.info()? else {
+        let found = match self.services.store.session(id) {
+            // The turn goes on in the side file, and tells what is wrong.
+            Err(StoreError::Unavailable { .. }) => return Ok(()),
+            found => found?,
+        };
+        let Some(info) = found else {
             return Err(Failure::new(
                 Exit::NotFound,
                 format!(
