@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A store on a file system of 2 MiB that fills up during turns: nothing acknowledged is lost. And a
 # home on a file system mounted read-only: lists, searches and exports show the newest data. And a
-# capsule that cannot be written leaves the one that waits where it is.
+# capsule that cannot be written leaves the one that waits where it is; a repair without room for its
+# copy leaves the store as it is.
 #
 # Needs root for mount, and a built hermes (cargo build --release).
 set -euo pipefail
@@ -34,10 +35,12 @@ answered=0
 refused=0
 text="$(printf 'word %.0s' {1..300})"
 for turn in $(seq 1 "${1:-60}"); do
-  if "$hermes" --resume "$first" chat -Q -q "turn $turn $text" >/dev/null 2>&1; then
+  if "$hermes" --resume "$first" chat -Q -q "turn $turn $text" >/dev/null 2>"$work/said"; then
     answered=$((answered + 1))
     printf 'turn %s \n' "$turn" >>"$work/answered"
   else
+    # Never "in use": a process that could not give the session back holds it no longer.
+    grep -Eqi 'space|full' "$work/said" || { cat "$work/said" >&2; exit 1; }
     refused=$((refused + 1))
   fi
 done
@@ -72,3 +75,28 @@ for left in 0 4 16 64; do
   [ "$(capsule)" = "$waiting" ] || { printf 'the capsule that waited is gone\n' >&2; exit 1; }
 done
 printf 'full disk: no capsule was built, and the one that waited still does\n'
+
+# A page in the middle of the store is rubbish, and there is no room for a copy.
+"$hermes" sessions optimize >/dev/null
+pages=$(($(stat -c %s "$HERMES_HOME/state.db") / 4096))
+head -c 4096 /dev/zero | tr '\0' '\245' |
+  dd of="$HERMES_HOME/state.db" bs=4096 seek=$((pages / 2)) conv=notrunc iflag=fullblock 2>/dev/null
+cp "$HERMES_HOME/state.db" "$work/damaged"
+for left in 0 16 128; do
+  dd if=/dev/zero of="$work/small/ballast" bs=4k 2>/dev/null || true
+  truncate -s "-${left}K" "$work/small/ballast"
+  if "$hermes" sessions repair >"$work/said" 2>&1; then
+    printf 'repaired without room: %s KiB were left\n' "$left" >&2
+    exit 1
+  fi
+  rm "$work/small/ballast"
+  cmp "$HERMES_HOME/state.db" "$work/damaged"
+  if ls "$HERMES_HOME" | grep -E 'repairing|damaged'; then
+    printf 'a repair that failed left something behind\n' >&2
+    exit 1
+  fi
+done
+"$hermes" sessions repair >/dev/null
+"$hermes" sessions check
+"$hermes" sessions export --session-id "$first" | grep -q 'the second message'
+printf 'full disk: no repair without room for it, and one with\n'
