@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use hermes_core::{DeleteReason, Env, Role, Row, RowStatus, Seq, TurnNo};
 use hermes_store::{
-    Committed, DeleteRequest, DraftKind, ImportedSession, OpenMode, Record, RecoveredOutcome,
-    SearchRequest, SessionWriter, Store, StoreError, repair,
+    Committed, DeleteRequest, DraftKind, ImportedSession, MoveRequest, OpenMode, Record,
+    RecoveredOutcome, SearchRequest, SessionFilter, SessionWriter, Store, StoreError, repair,
 };
 
 use crate::support::*;
@@ -22,7 +22,7 @@ pub struct Work {
     pub places: &'static [&'static str],
 }
 
-pub const WORKS: [Work; 8] = [
+pub const WORKS: [Work; 9] = [
     Work {
         of: "append",
         name: "append",
@@ -56,6 +56,19 @@ pub const WORKS: [Work; 8] = [
             "scrub: index merged",
             "scrub: rewritten",
             "scrub: log cut",
+        ],
+    },
+    Work {
+        of: "move",
+        name: "move",
+        places: &[
+            "move: session made",
+            "move: taken in",
+            "move: copied",
+            "move: files copied",
+            "delete: removed",
+            "delete: committed",
+            "delete: all files gone",
         ],
     },
     Work {
@@ -121,6 +134,7 @@ pub fn work(what: &str, home: &Home, rounds: u64) {
             "many rows" => many_rows(&store, folder, &name),
             "side file" => side_file(home, &store, folder, &name),
             "delete" => delete(&store, folder, &name),
+            "move" => move_away(&store, home, &name),
             "import" => {
                 store.import_session(&imported(&name)).unwrap();
                 acknowledge(folder, &name);
@@ -210,6 +224,61 @@ fn delete(store: &Store, folder: &Path, name: &str) {
     store.delete_session(request(folder, name)).unwrap();
     acknowledge(folder, &format!("deleted {name}"));
     store.scrub().unwrap();
+}
+
+/// The home of another profile.
+fn other(home: &Home) -> Home {
+    let folder = home.dir.path().join("there");
+    fs::create_dir_all(&folder).unwrap();
+    Home::at(&folder, u64::from(std::process::id()) + 1)
+}
+
+fn move_of(home: &Home, name: &str) -> MoveRequest {
+    MoveRequest {
+        ids: vec![id(name)],
+        profile: "default".to_owned(),
+        to: "work".to_owned(),
+        request_id: Some(format!("move {name}")),
+        chosen_by: None,
+        sessions_dir: Some(home.dir.path().join("sessions")),
+        sessions_dir_there: home.dir.path().join("there/sessions"),
+        dry_run: false,
+    }
+}
+
+fn move_away(store: &Store, home: &Home, name: &str) {
+    let folder = home.dir.path();
+    let mut writer = create(store, name);
+    for at in 0..5 {
+        say(&mut writer, Role::User, &line(name, at));
+    }
+    writer.release().unwrap();
+    fs::create_dir_all(folder.join("sessions")).unwrap();
+    fs::write(folder.join("sessions").join(format!("{name}.json")), name).unwrap();
+    acknowledge(folder, &format!("doomed {name}"));
+    store.move_sessions(&other(home).store(), &move_of(home, name)).unwrap();
+    acknowledge(folder, &format!("moved {name}"));
+}
+
+/// It is in one of the two places, whole; then the same call leaves it there alone.
+fn was_moved(store: &Store, home: &Home, said: &str) {
+    let (state, name) = said.split_once(' ').unwrap();
+    let other = other(home);
+    let there = other.store();
+    let is_whole = |store: &Store| store.history(&id(name)).is_ok_and(|it| it.rows.len() == 5);
+    assert!(is_whole(store) || is_whole(&there), "{said}");
+    let receipt = store.move_sessions(&there, &move_of(home, name)).unwrap();
+    assert!(state == "doomed" || receipt.replayed, "{said}");
+    assert!(is_whole(&there), "{said}");
+    assert!(matches!(store.history(&id(name)), Err(StoreError::Deleted { .. })), "{said}");
+    let events = store.claim_events(Some(&id(name)), 9).unwrap();
+    assert!(events.len() <= 1, "{said}: told at most once");
+    let phrase = format!("\"{}\"", line(name, 1));
+    assert_eq!(there.search(&SearchRequest::new(phrase)).unwrap().count, 1, "{said}");
+    let file = home.dir.path().join("there/sessions").join(format!("{name}.json"));
+    assert_eq!(fs::read_to_string(file).unwrap(), name, "{said}");
+    assert!(!home.dir.path().join("sessions").join(format!("{name}.json")).exists(), "{said}");
+    assert_sound(&there);
 }
 
 fn imported(name: &str) -> ImportedSession {
@@ -316,6 +385,7 @@ pub fn verify(what: &str, home: &Home) {
         match what {
             "append" | "many rows" | "side file" => appended(&store, what, said),
             "delete" => deleted(&store, folder, said),
+            "move" => was_moved(&store, home, said),
             "import" => assert_eq!(store.history(&id(said)).unwrap().rows.len(), 20, "{said}"),
             _ => {}
         }
@@ -340,12 +410,17 @@ pub fn verify(what: &str, home: &Home) {
         _ => {}
     }
     assert_sound(&store);
+    let is_empty = store.sessions(&SessionFilter::default()).unwrap().is_empty();
     store.close();
     if what == "delete" {
-        let left = crate::delete_paths::bytes_found(folder, "zebrafish");
-        let doomed = said.iter().any(|said| said.starts_with("doomed"));
-        let unfinished = left.iter().any(|name| name != "acknowledged");
-        assert!(!doomed || !unfinished, "deleted text is still in {left:?}");
+        if is_empty {
+            let left = crate::delete_paths::bytes_found(folder, "zebrafish");
+            assert!(left.is_empty(), "deleted words are still in {left:?}");
+        }
+        for name in said.iter().filter_map(|said| said.strip_prefix("doomed ")) {
+            let left = crate::delete_paths::bytes_found(folder, &format!("{name} zebrafish"));
+            assert!(left.is_empty(), "deleted text of {name} is still in {left:?}");
+        }
     }
 }
 
