@@ -240,6 +240,7 @@ fn move_of(home: &Home, name: &str) -> MoveRequest {
         to: "work".to_owned(),
         request_id: Some(format!("move {name}")),
         chosen_by: None,
+        outputs_dir: None,
         sessions_dir: Some(home.dir.path().join("sessions")),
         sessions_dir_there: home.dir.path().join("there/sessions"),
         dry_run: false,
