@@ -14,6 +14,7 @@ mod concurrency;
 mod crash;
 #[cfg(unix)]
 mod crash_works;
+mod damage;
 mod delete;
 mod delete_paths;
 mod draft;
