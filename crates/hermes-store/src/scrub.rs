@@ -7,12 +7,14 @@
 //! store is closed. A large file waits for that: nobody may wait for a turn's commit while one is
 //! rewritten.
 
+use std::path::Path;
 use std::time::Duration;
 
 use hermes_core::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::db::Doing as _;
+use crate::files::{self, io_at};
 use crate::rows::unreadable;
 use crate::search::index::Index;
 use crate::store::Store;
@@ -204,6 +206,10 @@ fn note(side: &mut WriteSide, now: i64, mark: &str) -> Result<(), StoreError> {
                 .map_err(|error| unreadable("receipt", error.to_string()))?;
             if receipt.scrubbed_at.is_some() {
                 continue;
+            }
+            // Whoever deleted removes them at once, unless he was killed before.
+            for path in &receipt.files {
+                files::remove(Path::new(path)).map_err(io_at(Path::new(path)))?;
             }
             receipt.scrubbed_at = Some(Timestamp(now));
             let json = serde_json::to_string(&receipt)

@@ -451,3 +451,32 @@ fn a_dry_run_waits_for_nobody_and_makes_nothing() {
     assert_eq!(dry(&reader, vec![id("a")], false).unwrap().removed.len(), 1);
     assert_eq!(left(&store), ["a"]);
 }
+
+#[test]
+fn files_that_a_killed_process_left_are_gone_before_a_receipt_says_scrubbed() {
+    let home = Home::new();
+    let store = home.store();
+    let folder = home.dir.path().join("sessions");
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("a.json");
+    std::fs::write(&file, "{}").unwrap();
+    create(&store, "a").release().unwrap();
+    let mut request = DeleteRequest::new(vec![id("a")], DeleteReason::Delete);
+    request.sessions_dir = Some(folder.display().to_string());
+    request.request_id = Some("req".to_owned());
+    store.delete_session(request).unwrap();
+    store.close();
+    // As it was right after the commit.
+    std::fs::write(&file, "{}").unwrap();
+    home.raw()
+        .execute_batch(
+            "UPDATE receipt SET json = json_set(json, '$.scrubbed_at', NULL);
+             INSERT INTO state_meta (key, value) VALUES ('scrub_due', '1');",
+        )
+        .unwrap();
+    let store = home.store();
+    create(&store, "b").release().unwrap();
+    store.close();
+    assert!(!file.exists());
+    assert!(home.store().receipt("req").unwrap().unwrap().scrubbed_at.is_some());
+}
