@@ -111,18 +111,20 @@ fn retain_now(
     let days = settings.retention_days;
     let idle_since = Some(app.env.now().plus_millis(-i64::from(days) * 24 * HOUR));
     let old = Selection { idle_since, ..Selection::default() };
-    let how = How { yes: true, ..How::default() };
-    let reason = DeleteReason::Prune;
-    let chosen_by = Some("auto_prune".to_owned());
-    let mut wanted = Wanted { ids: Vec::new(), reason, chosen_by };
-    for info in store.select(&old)? {
-        let one = Wanted { ids: vec![info.id.clone()], reason, chosen_by: None };
-        let plan = store.delete_session(request(app, &one, &how, true));
-        // One that is looked at now is in use, though nothing was said in it.
-        if plan.is_ok_and(|plan| plan.removed.iter().all(|removed| removed.id != *open)) {
-            wanted.ids.push(info.id);
-        }
+    // One that is looked at now is in use, though nothing was said in it.
+    let takes_open = |ids: Vec<SessionId>| {
+        let mut look = DeleteRequest::new(ids, DeleteReason::Prune);
+        (look.dry_run, look.skip_held) = (true, true);
+        let plan = store.delete_session(look);
+        plan.is_ok_and(|plan| plan.removed.iter().any(|removed| removed.id == *open))
+    };
+    let mut ids = ids_of(&store.select(&old)?);
+    if !ids.is_empty() && takes_open(ids.clone()) {
+        ids.retain(|id| !takes_open(vec![id.clone()]));
     }
+    let chosen_by = Some("auto_prune".to_owned());
+    let wanted = Wanted { ids, reason: DeleteReason::Prune, chosen_by };
+    let how = How { yes: true, ..How::default() };
     if wanted.ids.is_empty() {
         return Ok(());
     }
