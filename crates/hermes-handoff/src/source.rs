@@ -215,6 +215,20 @@ pub struct Dialogue {
 /// Stands where turns were left out.
 const LEFT_OUT: &str = "[... earlier turns left out ...]";
 
+/// Where not all fits, no turn has more than this part of the room.
+const MOST_OF_ONE: usize = 4;
+
+/// A turn's line cut to a length; it still ends its line.
+fn cut_line(line: String, most: usize) -> String {
+    if line.len() <= most || line.chars().count() <= most {
+        return line;
+    }
+    let mut out = crate::trim::cut_middle(&line, most.saturating_sub(1));
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
 /// The dialogue in at most `limit` characters: all of it, or the first request and the newest.
 /// `marked` are indexes of turns that must survive word for word; `references` puts row numbers in.
 pub fn dialogue(turns: &[Turn], limit: usize, marked: &[usize], references: bool) -> Dialogue {
@@ -240,6 +254,10 @@ pub fn dialogue(turns: &[Turn], limit: usize, marked: &[usize], references: bool
     if lengths.iter().sum::<usize>() <= limit {
         return Dialogue { text: lines.concat(), turns: turns.len(), total_chars };
     }
+    // One long turn must not push out all that came before it.
+    let lines: Vec<String> =
+        lines.into_iter().map(|line| cut_line(line, limit / MOST_OF_ONE)).collect();
+    let lengths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
     let first = turns.iter().position(|turn| turn.speaker == Speaker::Person);
     let first_line = first.map(|at| crate::trim::cut_middle(&lines[at], limit / 10));
     let mut left = limit
@@ -257,13 +275,7 @@ pub fn dialogue(turns: &[Turn], limit: usize, marked: &[usize], references: bool
     }
     text.push_str(LEFT_OUT);
     text.push('\n');
-    let mut kept = turns.len() - from + usize::from(first.is_some());
-    if from == turns.len() && !turns.is_empty() && Some(from - 1) != first {
-        // Not even the newest fits: its beginning and end do.
-        text.push_str(crate::trim::cut_middle(&lines[from - 1], left).trim_end());
-        text.push('\n');
-        kept += 1;
-    }
+    let kept = turns.len() - from + usize::from(first.is_some());
     text.extend(lines[from..].iter().map(String::as_str));
     Dialogue { text, turns: kept, total_chars }
 }
@@ -307,6 +319,15 @@ mod tests {
             read.text
         );
         assert!(read.text.ends_with("[r5] PERSON: newest question\n[r6] MODEL: newest answer\n"));
+        let paste = "z".repeat(9_000);
+        let all = turns(&["a", "we use port 8443", "b", "roll back to 7", &paste, "seen"]);
+        let read = dialogue(&all, 2_000, &[], true);
+        assert!(read.text.chars().count() <= 2_000, "{}", read.text.len());
+        for held in
+            ["PERSON: a\n", "port 8443", "roll back to 7", "MODEL: seen\n", "cut in the middle"]
+        {
+            assert!(read.text.contains(held), "{held}: {}", read.text);
+        }
         let one = dialogue(&turns(&["a", &"y".repeat(5_000)]), 1_000, &[], true);
         assert!(one.text.chars().count() <= 1_000);
         assert!(one.text.contains("cut in the middle"));
