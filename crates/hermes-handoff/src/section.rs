@@ -135,7 +135,11 @@ fn is_nothing(text: &str) -> bool {
 pub(crate) fn legible(text: &str) -> Cow<'_, str> {
     const BREAKS: [char; 4] = ['\r', '\u{85}', '\u{2028}', '\u{2029}'];
     let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(|c| is_control(c) || BREAKS.contains(&c)) {
+    // The first bytes of all of them; most texts have none.
+    let may_be =
+        |b: u8| (b < b' ' && !matches!(b, b'\n' | b'\t')) || matches!(b, 0x7f | 0xc2 | 0xe2);
+    let looks_plain = !text.bytes().any(may_be);
+    if looks_plain || !text.contains(|c| is_control(c) || BREAKS.contains(&c)) {
         return Cow::Borrowed(text);
     }
     let plain = text.replace("\r\n", "\n").replace(BREAKS, " ");

@@ -102,12 +102,9 @@ impl Source {
     /// Messages of person and model, those without words too, in which the model calls tools: how much
     /// there is to hand over.
     pub fn exchanged(&self) -> usize {
-        let is_message = |row: &&Row| match row.role {
-            Role::User => turn(row).is_some(),
-            Role::Assistant => !row.parts.is_empty(),
-            Role::System | Role::Tool => false,
-        };
-        self.rows.iter().filter(is_message).count()
+        let said = self.turns.iter().filter(|turn| turn.speaker == Speaker::Person).count();
+        let answers = |row: &&Row| row.role == Role::Assistant && !row.parts.is_empty();
+        said + self.rows.iter().filter(answers).count()
     }
 
     /// The capsule that the session was given: its id and its text.
