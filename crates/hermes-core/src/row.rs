@@ -65,6 +65,18 @@ pub enum Origin {
     Reference,
 }
 
+impl Origin {
+    /// Whether text of this origin was said in a row of this role: by the person, by the model, by a
+    /// tool, or by a plugin that answered in the model's place. The rest was put in beside it.
+    pub const fn is_said(self, role: Role) -> bool {
+        match self {
+            Self::Hook => matches!(role, Role::Assistant),
+            Self::Memory | Self::Capsule | Self::Notice => false,
+            _ => true,
+        }
+    }
+}
+
 /// How a row or part comes into a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

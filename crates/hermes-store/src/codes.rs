@@ -62,11 +62,6 @@ codes!(origin_code, origin_of, Origin, i64 {
     Origin::Reference => 11,
 });
 
-/// Whether third-party readers see text of this origin in `messages.content`.
-pub(crate) const fn is_said(origin: Origin) -> bool {
-    !matches!(origin, Origin::Hook | Origin::Memory | Origin::Capsule | Origin::Notice)
-}
-
 words!(cause_word, cause_of_word, Cause {
     Cause::Start => "start",
     Cause::Compaction => "compaction",

@@ -17,12 +17,13 @@ use crate::{StoreError, StoreOptions, Unavailable, backup, point};
 const APPLICATION_ID: i32 = 0x4852_4d53;
 
 /// The numbered steps; a released one is never changed.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_capsules.sql"),
     include_str!("../migrations/0003_search.sql"),
     include_str!("../migrations/0004_compactions.sql"),
     include_str!("../migrations/0005_tail.sql"),
+    include_str!("../migrations/0006_views.sql"),
 ];
 
 /// The views, made anew after the steps.
@@ -327,7 +328,10 @@ fn migrate(connection: &mut Connection, path: &Path, found: Found) -> Result<(),
         Found::Ours(version) => version,
     };
     transaction
-        .execute_batch("DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS sessions_resolved;")
+        .execute_batch(
+            "DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS sessions_resolved;
+             DROP VIEW IF EXISTS system_prompts;",
+        )
         .doing(DOING)?;
     for (version, sql) in (1_u32..).zip(MIGRATIONS) {
         if version > have {

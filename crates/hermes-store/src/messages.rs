@@ -4,7 +4,6 @@
 use hermes_core::{Part, PartBody, Role, Row, RowStatus, Standing};
 use serde::Serialize;
 
-use crate::codes::is_said;
 use crate::flags::Flags;
 
 /// Marks a content that is JSON.
@@ -117,7 +116,7 @@ pub(crate) fn message_of(session: &str, id: i64, row: &Row, flags: Flags) -> Mes
         id,
         session_id: session.to_owned(),
         role: row.role.as_str(),
-        content: content_of(&parts),
+        content: content_of(row.role, &parts),
         tool_call_id: row.tool.as_ref().map(|tool| tool.call_id.to_string()),
         tool_calls: (!calls.is_empty()).then_some(calls),
         tool_name: row.tool.as_ref().map(|tool| tool.name.to_string()),
@@ -136,7 +135,7 @@ pub(crate) fn message_of(session: &str, id: i64, row: &Row, flags: Flags) -> Mes
         compressed_summary: u8::from(row.standing == Standing::ByOp),
         active: u8::from(flags.active),
         compacted: u8::from(flags.compacted),
-        api_content: api_content_of(&parts),
+        api_content: api_content_of(row.role, &parts),
         display_kind: None,
         display_metadata: None,
         uid: format!("{session}:{}", row.seq),
@@ -152,8 +151,8 @@ fn join<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
     })
 }
 
-fn content_of(parts: &[&Part]) -> Option<Content> {
-    let said = || parts.iter().filter(|part| is_said(part.origin));
+fn content_of(role: Role, parts: &[&Part]) -> Option<Content> {
+    let said = || parts.iter().filter(|part| part.origin.is_said(role));
     if !said().any(|part| matches!(part.body, PartBody::Blob { .. })) {
         return join(said().filter_map(|part| part.as_text())).map(Content::Text);
     }
@@ -169,10 +168,10 @@ fn content_of(parts: &[&Part]) -> Option<Content> {
     Some(Content::Pieces(pieces.collect()))
 }
 
-fn api_content_of(parts: &[&Part]) -> Option<String> {
+fn api_content_of(role: Role, parts: &[&Part]) -> Option<String> {
     let texts = || parts.iter().filter(|part| part.as_text().is_some());
     texts()
-        .any(|part| !is_said(part.origin))
+        .any(|part| !part.origin.is_said(role))
         .then(|| join(texts().filter_map(|part| part.as_text())))
         .flatten()
 }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod find;
+mod fold;
 pub(crate) mod index;
 mod matching;
 mod messages;
@@ -17,6 +18,7 @@ mod stem;
 mod tail;
 mod together;
 mod tokens;
+mod when;
 
 use std::collections::HashSet;
 
@@ -24,7 +26,8 @@ use hermes_core::{Role, SessionId, Timestamp};
 use rusqlite::Connection;
 use serde::Serialize;
 
-pub use answer::{SearchResult, SessionMeta, ShownMessage, parse_when};
+pub use answer::{SearchResult, SessionMeta, ShownMessage};
+pub use when::parse_when;
 
 use crate::rows::key_range;
 use crate::store::Store;
@@ -42,6 +45,10 @@ const WIDEST: usize = 20;
 /// Messages that reading a session shows from its beginning and its end.
 const FIRST: usize = 20;
 const LAST: usize = 10;
+
+const NOTHING: &str = "nothing was found; hint: try fewer or other words, or role_filter \
+                       \"user,assistant,tool\" for tool output";
+const BEGUN: &str = "no message has these words; what is shown has words that begin so";
 
 /// In which order results come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,20 +226,30 @@ impl Store {
             });
         }
         let now = self.inner().now();
-        let found =
-            self.inner().read_at_once(|connection| search(connection, request, &question, now))?;
-        let (results, sessions_searched) = found.unwrap_or_default();
+        let ask = |question: &Question| {
+            let found =
+                self.inner().read_at_once(|connection| search(connection, request, question, now));
+            found.map(Option::unwrap_or_default)
+        };
+        let (mut results, mut sessions_searched) = ask(&question)?;
+        let mut begun = false;
+        if results.is_empty()
+            && let Some(question) = question.of_beginnings()
+        {
+            (results, sessions_searched) = ask(&question)?;
+            begun = !results.is_empty();
+        }
         Ok(SearchAnswer {
             success: true,
             mode: if request.session.is_some() { "inside" } else { "discover" },
             query: request.query.clone(),
             detail: if request.full { "full" } else { "adaptive" },
             count: results.len(),
-            message: results.is_empty().then(|| {
-                "nothing was found; hint: try fewer or other words, or role_filter \
-                 \"user,assistant,tool\" for tool output"
-                    .to_owned()
-            }),
+            message: match (results.is_empty(), begun) {
+                (true, _) => Some(NOTHING.to_owned()),
+                (_, true) => Some(BEGUN.to_owned()),
+                _ => None,
+            },
             results,
             sessions_searched,
             link_hint: "read a session with session_id; read around a message with session_id and \

@@ -1,16 +1,18 @@
 //! What a search answers with: the shapes that `session_search` has had in Hermes Agent, and how
 //! they are filled.
 
-use hermes_core::{Role, Row, Seq, SessionId, Standing, Timestamp};
+use std::borrow::Cow;
+
+use hermes_core::{Origin, Role, Row, Seq, SessionId, Standing};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 
+use super::fold::without_escapes;
 use super::index::Index;
 use super::matching::excerpt;
 use super::messages::{Message, Which, at, counts, near};
 use super::question::Question;
 use super::rank::{Hit, Ranked};
-use crate::codes::is_said;
 use crate::db::Doing as _;
 use crate::{StoreError, read};
 
@@ -43,6 +45,9 @@ pub struct ShownMessage {
     pub content: String,
     /// When, as RFC 3339.
     pub timestamp: String,
+    /// The plugin that answered in the model's place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
     /// The tool that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
@@ -171,7 +176,7 @@ pub(super) fn seq_of_message(
 pub(super) fn said(row: &Row) -> String {
     let mut out = String::new();
     for part in &row.parts {
-        if part.standing == Standing::ByOp || !is_said(part.origin) {
+        if part.standing == Standing::ByOp || !part.origin.is_said(row.role) {
             continue;
         }
         let text = match &part.body {
@@ -186,20 +191,10 @@ pub(super) fn said(row: &Row) -> String {
         }
         out.push_str(&text);
     }
-    if out.contains('\u{1b}') { without_escapes(&out) } else { out }
-}
-
-fn without_escapes(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if c != '\u{1b}' {
-            out.push(c);
-        } else if chars.next_if_eq(&'[').is_some() {
-            while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
-        }
+    match without_escapes(&out) {
+        Cow::Owned(plain) => plain,
+        Cow::Borrowed(_) => out,
     }
-    out
 }
 
 /// What is looked for, with the worth of each term.
@@ -233,6 +228,12 @@ fn show(shown: &Message, wanted: Option<Wanted<'_>>, chars: usize, anchor: bool)
         role: row.role.as_str(),
         content,
         timestamp: row.created_at.to_string(),
+        plugin: row
+            .parts
+            .iter()
+            .find(|part| part.origin == Origin::Hook && part.origin.is_said(row.role))
+            .and_then(|part| part.label.as_deref())
+            .map(str::to_owned),
         tool_name: row.tool.as_ref().map(|tool| tool.name.to_string()),
         tool_calls: row
             .tool_calls()
@@ -274,7 +275,7 @@ pub(super) fn result(
     let hits: Vec<Hit> = ranked.hits.into_iter().filter(|hit| !hit.title).collect();
     let (snippet, matched_role) = match hits.first().and_then(|hit| hit.message.as_ref()) {
         Some(message) if !by_title => (
-            wanted.excerpt(&searched(&message.row, depth.tools), SNIPPET),
+            wanted.excerpt(&without_escapes(&searched(&message.row, depth.tools)), SNIPPET),
             message.row.role.as_str().to_owned(),
         ),
         _ => (ranked.head.meta.title.clone().unwrap_or_default(), "session_title".to_owned()),
@@ -412,72 +413,4 @@ pub(super) fn window(
     let shown =
         shown.iter().map(|shown| show(shown, None, IN_WINDOW, shown.row.seq == seq)).collect();
     Ok((shown, before, after))
-}
-
-/// When something is as text for a request's `after` and `before`: a date, a date and time, or an
-/// age such as `12h`, `3d`, `2w` before `now`.
-pub fn parse_when(text: &str, now: Timestamp) -> Option<Timestamp> {
-    let text = text.trim();
-    if let Some((number, unit)) = text.split_at_checked(text.len().checked_sub(1)?)
-        && let Ok(number) = number.parse::<i64>()
-    {
-        let hours = match unit {
-            "h" => 1,
-            "d" => 24,
-            "w" => 24 * 7,
-            _ => return None,
-        };
-        return Some(now.plus_millis(-number.checked_mul(hours * 3_600_000)?));
-    }
-    let bytes = text.as_bytes();
-    let number = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
-    if bytes.len() < 10 || bytes[4] != b'-' || bytes[7] != b'-' {
-        return None;
-    }
-    let days = days_from_civil(number(0, 4)?, number(5, 7)?, number(8, 10)?)?;
-    let mut seconds = days * 86_400;
-    if bytes.len() > 10 {
-        if !matches!(bytes[10], b'T' | b' ' | b't') {
-            return None;
-        }
-        seconds += number(11, 13)? * 3600 + number(14, 16)? * 60;
-        if bytes.len() >= 19 && bytes[16] == b':' {
-            seconds += number(17, 19)?;
-        }
-    }
-    Some(Timestamp::from_seconds(seconds))
-}
-
-/// Days since 1970-01-01 of a civil date (Howard Hinnant's method).
-fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn points_in_time_are_read_as_people_write_them() {
-        let now = Timestamp::from_seconds(1_000_000);
-        let check = |text: &str, expected: Option<i64>| {
-            assert_eq!(parse_when(text, now), expected.map(Timestamp::from_seconds), "{text}");
-        };
-        check("2h", Some(1_000_000 - 7200));
-        check("3d", Some(1_000_000 - 3 * 86_400));
-        check("1w", Some(1_000_000 - 7 * 86_400));
-        check("1970-01-02", Some(86_400));
-        check("2026-11-30T09:56:00Z", Some(1_796_032_560));
-        check("2026-11-30 09:56", Some(1_796_032_560));
-        for wrong in ["", "yesterday", "3", "2026-13-01", "2026-11-30X", "h", "é"] {
-            check(wrong, None);
-        }
-    }
 }

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use hermes_core::{Origin, Part, PartBody, Row, Seq, Standing};
+use hermes_core::{Origin, Part, PartBody, Role, Row, Seq, Standing};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::renew;
@@ -59,20 +59,22 @@ impl Index {
     }
 }
 
-/// Which index a part's text is in.
-pub(super) const fn index_of(part: &Part) -> Option<Index> {
+/// Which index the text of a part is in, in a row of this role.
+pub(super) const fn index_of(part: &Part, role: Role) -> Option<Index> {
     match (part.standing, &part.body) {
         (Standing::ByOp, _) => None,
         (_, PartBody::ToolCall { .. }) => Some(Index::Tool),
-        (_, PartBody::Text { .. }) => index_of_text(part.origin),
+        (_, PartBody::Text { .. }) => index_of_text(part.origin, role),
         _ => None,
     }
 }
 
 /// Which index text of this origin is in.
-const fn index_of_text(origin: Origin) -> Option<Index> {
+const fn index_of_text(origin: Origin, role: Role) -> Option<Index> {
     match origin {
         Origin::User | Origin::Model | Origin::Summary | Origin::Steer => Some(Index::Talk),
+        // In an answer's place it is the answer.
+        Origin::Hook if origin.is_said(role) => Some(Index::Talk),
         Origin::Tool | Origin::Hint | Origin::Skill | Origin::Capsule | Origin::Reference => {
             Some(Index::Tool)
         }
@@ -89,7 +91,7 @@ pub(super) fn text_of(row: &Row, index: Index) -> String {
         }
         out.push_str(text);
     };
-    for part in row.parts.iter().filter(|part| index_of(part) == Some(index)) {
+    for part in row.parts.iter().filter(|part| index_of(part, row.role) == Some(index)) {
         match &part.body {
             PartBody::Text { text } => add(text),
             PartBody::ToolCall { name, arguments, .. } => {
@@ -158,13 +160,16 @@ pub(crate) fn has_tail(connection: &Connection) -> Result<bool, StoreError> {
 
 /// The bytes of text that a batch adds to the index.
 pub(crate) fn text_bytes(batch: &[Record]) -> usize {
-    let parts = batch.iter().flat_map(|record| match record {
-        Record::Row(row) => row.parts.as_slice(),
-        Record::Part(part) => std::slice::from_ref(part),
-        _ => &[],
-    });
-    let texts = parts.filter(|part| index_of(part).is_some());
-    texts.map(|part| part.as_text().map_or(0, str::len)).sum()
+    let bytes = |parts: &[Part], role: Role| -> usize {
+        let texts = parts.iter().filter(|part| index_of(part, role).is_some());
+        texts.map(|part| part.as_text().map_or(0, str::len)).sum()
+    };
+    let of_record = |record: &Record| match record {
+        Record::Row(row) => bytes(&row.parts, row.role),
+        Record::Part(part) => bytes(std::slice::from_ref(part), Role::User),
+        _ => 0,
+    };
+    batch.iter().map(of_record).sum()
 }
 
 /// A row as a document.
@@ -269,7 +274,10 @@ impl Texts {
         self.tool.clear();
         let mut statement = connection
             .prepare_cached(
-                "SELECT kind, origin, value, name FROM part
+                "SELECT kind, origin, value, name, CASE origin WHEN 5 THEN
+                     (SELECT role FROM row
+                      WHERE session_no = row_key >> 32 AND seq = row_key & 0xffffffff) END
+                 FROM part
                  WHERE row_key = ?1 AND standing = 0 AND kind IN (0, 3) ORDER BY slot, key",
             )
             .doing(DOING)?;
@@ -279,7 +287,10 @@ impl Texts {
             let index = if is_call {
                 Some(Index::Tool)
             } else {
-                codes::origin_of(part.get(1).doing(DOING)?).and_then(index_of_text)
+                // Where the role matters it was looked up.
+                let role = part.get::<_, Option<i64>>(4).doing(DOING)?.and_then(codes::role_of);
+                codes::origin_of(part.get(1).doing(DOING)?)
+                    .and_then(|origin| index_of_text(origin, role.unwrap_or(Role::User)))
             };
             let Some(index) = index else { continue };
             let out = self.of(index);
@@ -317,7 +328,8 @@ pub(crate) fn part_added(
     session_no: i64,
     part: &Part,
 ) -> Result<(), StoreError> {
-    match index_of(part) {
+    // In some rows it is said, in others not; making its document anew is right in both.
+    match index_of(part, Role::Assistant) {
         Some(index) => renew_row(connection, session_no, part.row, &[index]),
         None => Ok(()),
     }

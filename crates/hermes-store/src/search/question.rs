@@ -2,10 +2,12 @@
 //!
 //! Words are alternatives, ranked by how rare they are and how many of them meet. `"a phrase"`
 //! must be there in this order, `a AND b` must both be there, `NOT a` must not, `begin*` stands for
-//! every word that begins so. Everything else is text, whatever characters it is made of.
+//! every word that begins so. Where `OR` stands too nothing is necessary: what has all of it comes
+//! first anyway. Everything else is text, whatever characters it is made of.
 
 use std::collections::{HashMap, HashSet};
 
+use super::fold::{is_silent, push_folded};
 use super::tokens::{Sink, Tokenizer};
 
 /// Questions are cut here.
@@ -38,6 +40,8 @@ pub(super) struct Term {
     pub(super) wholes: Vec<Number>,
     /// Any word that begins so is a match.
     pub(super) prefix: Option<String>,
+    /// A plain word as it was typed, not its stem.
+    pub(super) typed: Option<String>,
     /// How much a match counts.
     pub(super) weight: f64,
     /// Without it nothing is found.
@@ -114,21 +118,22 @@ enum Operator {
 impl Question {
     /// Takes a question apart; without terms there is nothing to search for.
     pub(super) fn parse(text: &str) -> Self {
-        let text: String = text.chars().take(LONGEST).collect();
+        let text: String = text.chars().take(LONGEST).map(straight).collect();
         let mut question = Self { literal: text.trim().to_lowercase(), ..Self::default() };
         let mut pending: Option<Operator> = None;
         let mut idle: Vec<Term> = Vec::new();
+        // The terms of the chunk before an operator.
+        let mut left = 0..0;
         let mut begins = true;
         let mut any_small = false;
+        let mut any_or = false;
         for (chunk, is_phrase) in chunks(&text) {
             let is_name = !begins && !is_phrase && is_name(chunk);
             begins = chunk.ends_with(['.', '!', '?', ':']);
             if !is_phrase {
                 match chunk {
                     "AND" => {
-                        if let Some(last) = question.terms.last_mut() {
-                            last.must = true;
-                        }
+                        question.terms[left.clone()].iter_mut().for_each(necessary);
                         pending = Some(Operator::And);
                         continue;
                     }
@@ -137,6 +142,7 @@ impl Question {
                         continue;
                     }
                     "OR" | "NEAR" | "NEAR(" => {
+                        any_or |= chunk == "OR";
                         pending = None;
                         continue;
                     }
@@ -147,15 +153,23 @@ impl Question {
             }
             let operator = pending.take();
             let mut terms = question.terms_of(chunk, is_phrase);
-            for term in &mut terms {
-                if is_name && term.weight >= 1.0 {
+            if is_name {
+                for term in terms.iter_mut().filter(|term| term.weight >= 1.0) {
                     term.weight = NAME_WEIGHT;
                 }
-                match operator {
-                    Some(Operator::Not) => term.not = true,
-                    Some(Operator::And) => term.must |= term.weight >= 1.0,
-                    None => {}
+            }
+            match operator {
+                // The thing must not be there; its pieces may.
+                Some(Operator::Not) => {
+                    if terms.iter().any(|term| term.weight >= 1.0) {
+                        terms.retain(|term| term.weight >= 1.0);
+                    }
+                    for term in &mut terms {
+                        (term.must, term.not) = (false, true);
+                    }
                 }
+                Some(Operator::And) => terms.iter_mut().for_each(necessary),
+                None => {}
             }
             let lower = chunk.to_lowercase();
             let begins_small =
@@ -163,12 +177,17 @@ impl Question {
             let says_nothing = operator.is_none()
                 && !is_phrase
                 && EMPTY_WORDS.contains(&lower.trim_matches(|c: char| !c.is_alphanumeric()));
+            let from = question.terms.len();
             if says_nothing {
                 idle.append(&mut terms);
             } else {
                 any_small |= begins_small;
                 question.terms.append(&mut terms);
             }
+            left = from..question.terms.len();
+        }
+        if any_or {
+            question.terms.iter_mut().for_each(|term| term.must = false);
         }
         if !any_small {
             // Where all words have capitals, they tell nothing.
@@ -186,8 +205,32 @@ impl Question {
             seen.push(known);
             is_new
         });
+        // What is a condition stays.
+        while question.terms.len() > MOST_TERMS
+            && let Some(last) = question.terms.iter().rposition(|term| !term.must && !term.not)
+        {
+            question.terms.remove(last);
+        }
         question.terms.truncate(MOST_TERMS);
         question
+    }
+
+    /// The same question, each plain word standing for all that begin so; None if it has no such
+    /// word.
+    pub(super) fn of_beginnings(&self) -> Option<Self> {
+        const SHORTEST: usize = 3;
+        let mut question = self.clone();
+        let mut any = false;
+        for term in question.terms.iter_mut().filter(|term| !term.not) {
+            let typed = term.typed.take();
+            if let Some(word) = typed.filter(|word| word.chars().count() >= SHORTEST) {
+                term.expression = format!("\"{word}\" *");
+                term.sequences.clear();
+                term.prefix = Some(word);
+                any = true;
+            }
+        }
+        any.then_some(question)
     }
 
     /// Whether a word counts more because it is a name.
@@ -218,6 +261,7 @@ impl Question {
             sequences: vec![self.numbers(words)],
             wholes: Vec::new(),
             prefix: None,
+            typed: None,
             weight,
             must: false,
             not: false,
@@ -235,13 +279,14 @@ impl Question {
             return vec![term];
         }
         if let Some(base) = chunk.strip_suffix('*') {
-            let base: String = base.to_lowercase();
+            let base = folded(base.chars());
             if base.chars().count() >= 2 && base.chars().all(char::is_alphanumeric) {
                 return vec![Term {
                     expression: format!("\"{base}\" *"),
                     sequences: Vec::new(),
                     wholes: Vec::new(),
                     prefix: Some(base),
+                    typed: None,
                     weight: 1.0,
                     must: false,
                     not: false,
@@ -253,7 +298,10 @@ impl Question {
             return self.unspaced(&pieces);
         }
         match (pieces.words.as_slice(), pieces.wholes.as_slice()) {
-            ([_], []) => vec![self.sequence(&pieces.words, 1.0)],
+            ([_], []) => {
+                let typed = folded(chunk.chars().filter(|c| c.is_alphanumeric()));
+                vec![Term { typed: Some(typed), ..self.sequence(&pieces.words, 1.0) }]
+            }
             (words, wholes) => self.thing(words, wholes),
         }
     }
@@ -290,6 +338,7 @@ impl Question {
                 sequences: Vec::new(),
                 wholes: vec![number],
                 prefix: None,
+                typed: None,
                 weight: share.max(0.3),
                 must: false,
                 not: false,
@@ -304,6 +353,26 @@ impl Question {
             }
         }
         terms
+    }
+}
+
+/// Letters as tokens have them, but for the stem.
+fn folded(letters: impl Iterator<Item = char>) -> String {
+    let mut out = String::new();
+    letters.filter(|c| !is_silent(*c)).for_each(|c| push_folded(c, &mut out));
+    out
+}
+
+/// Makes a thing, not its pieces, a condition.
+fn necessary(term: &mut Term) {
+    term.must |= term.weight >= 1.0 && !term.not;
+}
+
+/// Quotes that a text program curled mean what was typed.
+const fn straight(c: char) -> char {
+    match c {
+        '\u{201c}'..='\u{201f}' | '\u{ff02}' => '"',
+        _ => c,
     }
 }
 
@@ -339,6 +408,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_a_long_question_the_conditions_stay() {
+        let words: Vec<String> = (0..40).map(|n| format!("w{}x", "y".repeat(n))).collect();
+        let terms = Question::parse(&format!("{} NOT blue", words.join(" "))).terms;
+        assert_eq!(terms.len(), MOST_TERMS);
+        assert!(terms.last().is_some_and(|term| term.not && term.expression == "\"blue\""));
+    }
+
+    #[test]
+    fn a_question_of_beginnings_leaves_things_phrases_and_exclusions_as_they_are() {
+        let terms = Question::parse("marmal sp_new \"a car\" 数据 NOT blue").of_beginnings();
+        let shown: Vec<String> =
+            terms.unwrap().terms.into_iter().map(|term| term.expression).collect();
+        assert_eq!(shown[0], "\"marmal\" *");
+        assert_eq!(shown.iter().filter(|it| it.ends_with('*')).count(), 1, "{shown:?}");
+        assert!(shown.contains(&"\"blue\"".to_owned()) && shown.contains(&"\"数据\"".to_owned()));
+        assert_eq!(Question::parse("数据 ab \"a car\"").of_beginnings(), None);
+    }
+
+    #[test]
     fn questions_become_terms() {
         let check = |text: &str, expected: &str| {
             let shown: Vec<String> = Question::parse(text)
@@ -367,6 +455,13 @@ mod tests {
         check("\"unbalanced", "\"unbalanc\"");
         check("red AND blue", "+\"red\" +\"blue\"");
         check("red NOT blue", "\"red\" -\"blue\"");
+        check("red NOT sp_new", "\"red\" -(\"sp_new\" OR \"sp new\")");
+        check("red NOT \"a car\"", "\"red\" -\"a car\"");
+        check("sp_new AND red", "+(\"sp_new\" OR \"sp new\") ~\"new\" +\"red\"");
+        check("NOT blue AND red", "-\"blue\" +\"red\"");
+        check("(red OR blue) AND car", "\"red\" \"blue\" \"car\"");
+        check("\"red car\" OR \"blue car\"", "\"red car\" \"blue car\"");
+        check("\u{201c}red car\u{201d}", "+\"red car\"");
         check("NOT blue", "");
         check("depl*", "\"depl\" *");
         check("数据库", "~\"数据\" ~\"据库\" \"数 据 库\"");

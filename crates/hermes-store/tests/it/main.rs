@@ -30,6 +30,7 @@ mod moving;
 mod outbox;
 mod readers;
 mod search;
+mod search_texts;
 mod spool;
 mod support;
 mod tail;

@@ -148,6 +148,12 @@ fn the_columns_that_other_programs_read_have_their_names_types_and_order() {
         )
         .unwrap();
     assert_eq!(prompt, PROMPT);
+    let joined = "SELECT r.system_prompt, p.prompt FROM sessions_resolved r
+                  JOIN sessions s ON s.id = r.id
+                  JOIN system_prompts p ON p.hash = s.system_prompt_hash WHERE s.id = 'a'";
+    let prompts: (String, String) =
+        reader.query_row(joined, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(prompts, (PROMPT.to_owned(), PROMPT.to_owned()));
     assert_sound(&store);
 }
 

@@ -1,0 +1,2 @@
+-- `messages.content` holds what a plugin answered in the model's place, and prompts can be joined by
+-- their digest: the views are made anew with every step, and this one is there for that alone.
