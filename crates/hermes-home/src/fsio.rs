@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use encoding::{Encoding, decode};
+pub(crate) use name::is_reserved_name;
 pub use name::safe_file_name;
 
 /// Who may read a file.

@@ -53,6 +53,18 @@ impl Home {
         Ok(Self::at(self.base().join("profiles").join(name)))
     }
 
+    /// The home of a profile that is to be made. Its folder can be one on every platform.
+    fn of_new_profile(&self, name: &str) -> Result<Self, HomeError> {
+        if fsio::is_reserved_name(name) {
+            return Err(HomeError::ProfileName { name: name.to_owned() });
+        }
+        let home = self.of_profile(name)?;
+        if name == DEFAULT_PROFILE || home.root().exists() {
+            return Err(HomeError::ProfileExists { name: name.to_owned() });
+        }
+        Ok(home)
+    }
+
     /// The home of a profile that exists.
     ///
     /// # Errors
@@ -110,10 +122,7 @@ impl Home {
     /// # Errors
     /// If the name is taken or no name, or the folder cannot be made.
     pub fn create_profile(&self, name: &str, copy: bool) -> Result<Self, HomeError> {
-        let home = self.of_profile(name)?;
-        if name == DEFAULT_PROFILE || home.root().exists() {
-            return Err(HomeError::ProfileExists { name: name.to_owned() });
-        }
+        let home = self.of_new_profile(name)?;
         let at = |path: &std::path::Path, source: io::Error| HomeError::Io {
             path: path.to_owned(),
             source,
@@ -140,10 +149,7 @@ impl Home {
             return Err(HomeError::RootProfile { what: "renamed" });
         }
         let from = self.existing_profile(name)?;
-        let target = self.of_profile(to)?;
-        if to == DEFAULT_PROFILE || target.root().exists() {
-            return Err(HomeError::ProfileExists { name: to.to_owned() });
-        }
+        let target = self.of_new_profile(to)?;
         fs::rename(from.root(), target.root())
             .map_err(|source| HomeError::Io { path: target.root().to_owned(), source })?;
         if self.active_profile().as_deref() == Some(name) {
@@ -198,7 +204,7 @@ mod tests {
             (base.active_profile(), base.profiles()),
             (None, vec!["default".to_owned(), "blank".to_owned()])
         );
-        for wrong in ["", "..", "a/b", "UPPER", ".x", "default"] {
+        for wrong in ["", "..", "a/b", "UPPER", ".x", "default", "nul", "com1"] {
             assert!(base.create_profile(wrong, false).is_err(), "{wrong}");
         }
         assert!(base.use_profile("nobody").is_err());

@@ -14,13 +14,16 @@ use crate::db::Doing as _;
 use crate::engage;
 use crate::rows::{self, unreadable};
 use crate::spool::SpoolContents;
-use crate::{History, Record, SessionFilter, SessionInfo, StoreError};
+use crate::{History, Record, SessionFilter, SessionInfo, StoreError, title};
 
 const COLUMNS: &str = "s.id, s.source, s.lane, s.cwd, s.git_repo_root, s.git_branch, s.model,
     s.billing_provider, s.billing_base_url, s.parent_session_id, s.parent_kind, s.title,
     s.started_at, s.ended_at, s.end_reason, s.last_activity_at, s.message_count,
     s.tool_call_count, s.api_call_count, s.input_tokens, s.output_tokens, s.cache_read_tokens,
     s.cache_write_tokens, s.reasoning_tokens, s.compactions, s.archived";
+
+/// Surfaces on which no person speaks.
+const UNATTENDED: [&str; 5] = ["cron", "batch", "kanban", "subagent", "tool"];
 
 /// A point in time from an epoch-second REAL.
 pub(crate) fn time_of(seconds: f64) -> Timestamp {
@@ -105,6 +108,10 @@ pub(crate) fn sessions(
     if !filter.delegates {
         wheres.push("s.parent_kind IS NOT 'delegate'".to_owned());
     }
+    if filter.to_go_on {
+        let unattended = UNATTENDED.map(|source| format!("'{source}'")).join(",");
+        wheres.push(format!("s.message_count > 0 AND s.source NOT IN ({unattended})"));
+    }
     let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
     let sql = format!(
         "SELECT {COLUMNS} FROM sessions s WHERE {}
@@ -124,9 +131,12 @@ pub(crate) fn passes(info: &SessionInfo, filter: &SessionFilter) -> bool {
         && filter.workspace.as_ref().is_none_or(|wanted| workspace == Some(wanted))
         && filter.lane.as_ref().is_none_or(|wanted| info.lane.as_ref() == Some(wanted))
         && (filter.delegates || !matches!(info.parent, Some((_, crate::ParentKind::Delegate))))
+        && (!filter.to_go_on
+            || (info.message_count > 0 && !UNATTENDED.contains(&info.source.as_str())))
 }
 
-/// Ids that begin with a prefix, and ids with a title: the first few.
+/// Ids that begin with a prefix, the first few, and the session with a title: letter for letter, or the
+/// only one that differs in capitals alone.
 pub(crate) fn candidates(
     connection: &Connection,
     reference: &str,
@@ -141,12 +151,17 @@ pub(crate) fn candidates(
         .map(|id| id.map(SessionId::new))
         .collect::<Result<_, _>>()
         .doing(DOING)?;
-    let titled = connection
-        .query_row("SELECT id FROM sessions WHERE title = ?1", [reference], |row| {
-            row.get::<_, String>(0)
-        })
-        .optional()
-        .doing(DOING)?;
+    let title = title::clean(reference);
+    let with = |sql: &str| -> Result<Vec<String>, StoreError> {
+        let mut statement = connection.prepare_cached(sql).doing(DOING)?;
+        let found = statement.query_map([&title], |row| row.get(0)).doing(DOING)?;
+        found.collect::<Result<_, _>>().doing(DOING)
+    };
+    let mut titled = with("SELECT id FROM sessions WHERE title = ?1")?;
+    if titled.is_empty() {
+        titled = with("SELECT id FROM sessions WHERE title = ?1 COLLATE NOCASE LIMIT 2")?;
+    }
+    let titled = (titled.len() == 1).then(|| titled.pop()).flatten();
     Ok((ids, titled.map(SessionId::new)))
 }
 

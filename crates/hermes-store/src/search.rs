@@ -22,7 +22,7 @@ mod when;
 
 use std::collections::HashSet;
 
-use hermes_core::{Role, SessionId, Timestamp};
+use hermes_core::{Role, Row, SessionId, Timestamp};
 use rusqlite::Connection;
 use serde::Serialize;
 
@@ -442,6 +442,19 @@ fn search(
                     .map(move |hit| rank::Ranked { hits: vec![hit], ..session.clone() })
             })
             .collect();
+    }
+    if request.session.is_none() {
+        // A branch begins with the messages of another session: one of them is enough.
+        let mut known: Vec<Row> = Vec::new();
+        ranked.retain(|session| {
+            let best = session.hits.first().and_then(|hit| hit.message.as_ref());
+            let Some(row) = best.map(|message| &message.row) else { return true };
+            let is_new = !known.contains(row);
+            if is_new {
+                known.push(row.clone());
+            }
+            is_new
+        });
     }
     ranked.truncate(limit);
     if request.session.is_none() {

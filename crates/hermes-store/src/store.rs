@@ -149,8 +149,8 @@ impl Store {
         })
     }
 
-    /// Finds a session: by id, unique beginning of an id, title, or `latest` (of `workspace` if
-    /// it has one, else of all).
+    /// Finds a session: by id, unique beginning of an id, title, or `latest` (of `workspace` if one is
+    /// given, else of all).
     pub fn resolve(
         &self,
         reference: &str,
@@ -198,20 +198,25 @@ impl Store {
         let of = |workspace: Option<&str>| {
             let filter = SessionFilter {
                 workspace: workspace.map(str::to_owned),
+                to_go_on: true,
                 limit: Some(1),
                 ..SessionFilter::default()
             };
             self.sessions(&filter).map(|found| found.into_iter().next())
         };
-        let found = match of(workspace)? {
-            None if workspace.is_some() => of(None)?,
-            found => found,
+        if let Some(info) = of(workspace)? {
+            return Ok(info.id);
+        }
+        // That of another workspace would be the wrong one.
+        let hint = match (workspace, of(None)?) {
+            (Some(workspace), Some(info)) => format!(
+                "no session of {workspace} is stored; the latest of all is {} of {}",
+                info.id,
+                info.git_root.or(info.cwd).unwrap_or_else(|| "no folder".to_owned())
+            ),
+            _ => "there is none yet; start one with `hermes`".to_owned(),
         };
-        found.map(|info| info.id).ok_or_else(|| StoreError::NotFound {
-            what: "session",
-            reference: "latest".to_owned(),
-            hint: "there is none yet; start one with `hermes`".to_owned(),
-        })
+        Err(StoreError::NotFound { what: "session", reference: "latest".to_owned(), hint })
     }
 
     /// Sessions that match, the most recently used first.

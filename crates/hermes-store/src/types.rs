@@ -172,6 +172,8 @@ pub struct SessionFilter {
     pub archived: bool,
     /// Delegated children too.
     pub delegates: bool,
+    /// Only those that a person goes on with: with a message in them, and of no run without a person.
+    pub to_go_on: bool,
     /// At most this many.
     pub limit: Option<usize>,
 }

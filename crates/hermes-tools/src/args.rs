@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Whole(u64),
     /// True or false.
     Flag,
+    /// Names: a list, or one text with commas between them.
+    Names,
     /// One of these words.
     OneOf(&'static [&'static str]),
 }
@@ -29,6 +31,7 @@ impl fmt::Display for Kind {
             Self::Text => f.write_str("a string"),
             Self::Whole(min) => write!(f, "a whole number, at least {min}"),
             Self::Flag => f.write_str("true or false"),
+            Self::Names => f.write_str("a list of names"),
             Self::OneOf(words) => write!(f, "one of {}", words.join(", ")),
         }
     }
@@ -155,7 +158,11 @@ fn check(kind: Kind, value: Value) -> Result<Arg, String> {
         Value::Object(_) => "an object".to_owned(),
     };
     match (kind, value) {
-        (Kind::Text, Value::String(text)) => Ok(Arg::Text(text)),
+        (Kind::Text | Kind::Names, Value::String(text)) => Ok(Arg::Text(text)),
+        (Kind::Names, Value::Array(names)) => {
+            let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
+            names.map(|names| Arg::Text(names.join(","))).ok_or(found)
+        }
         (Kind::OneOf(words), Value::String(text)) if words.contains(&text.as_str()) => {
             Ok(Arg::Text(text))
         }
@@ -221,6 +228,7 @@ mod tests {
         Param::optional("limit", Kind::Whole(1)),
         Param::optional("all", Kind::Flag),
         Param::optional("target", Kind::OneOf(&["a", "b"])),
+        Param::optional("names", Kind::Names),
     ];
 
     #[test]
@@ -230,6 +238,8 @@ mod tests {
             (r#"{"path":"a","limit":null,"all":"true","target":"b"}"#, Ok("a")),
             (r#"{"path":"a","limit":"50"}"#, Ok("a")),
             (r#"{"path":"a","limit":50.0}"#, Ok("a")),
+            (r#"{"path":"a","names":["b","c"]}"#, Ok("a")),
+            (r#"{"path":"a","names":[1]}"#, Err("is an array, wanted a list of names")),
             (r#"{"path":"a","force":true}"#, Err("unknown parameter \"force\"")),
             (r#"{"path":5}"#, Err("is the number 5, wanted a string")),
             (r#"{"path":null}"#, Err("is null, wanted a string")),

@@ -19,6 +19,15 @@ use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
 use crate::{log, out, plugged};
 
+/// The latest session of this workspace.
+pub const LATEST: &str = "latest";
+
+/// The place in a list that a text means: one to three digits.
+pub fn list_number(text: &str) -> Option<usize> {
+    let is_number = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
+}
+
 /// What commands share.
 pub struct App {
     /// The home.
@@ -217,17 +226,38 @@ impl App {
     pub fn wanted_session(&self, store: &Store) -> anyhow::Result<Option<SessionInfo>> {
         let reference = match (&self.talk.resume, self.talk.continue_latest) {
             (Some(reference), _) => reference.as_str(),
-            (None, true) => "latest",
+            (None, true) => LATEST,
             (None, false) => return Ok(None),
         };
-        self.session(store, reference).map(Some)
+        self.own_session(store, reference).map(Some)
     }
 
-    /// A session by id, unique prefix, title or "latest" (of this workspace).
+    /// A session to look at: by id, unique prefix, title, number in the list, or "latest". Where this
+    /// workspace has none, the latest of all is shown, and it is said.
     ///
     /// # Errors
     /// If there is none, or more than one.
     pub fn session(&self, store: &Store, reference: &str) -> anyhow::Result<SessionInfo> {
+        match self.own_session(store, reference) {
+            Err(error) if reference == LATEST && Exit::of(&error) == Exit::NotFound => {
+                let id = store.resolve(LATEST, None)?;
+                let info = store.session(&id)?.with_context(|| format!("session {id} is gone"))?;
+                let folder = info.cwd.as_deref().unwrap_or("no folder");
+                out::note(format!(
+                    "note: this workspace has no session yet; the latest of all is {id} of {folder}"
+                ));
+                Ok(info)
+            }
+            found => found,
+        }
+    }
+
+    /// A session to go on with or to change: as [`Self::session`], but "latest" is of this workspace
+    /// alone.
+    ///
+    /// # Errors
+    /// If there is none, or more than one.
+    pub fn own_session(&self, store: &Store, reference: &str) -> anyhow::Result<SessionInfo> {
         // The same folder that a conversation would work in; a broken configuration does not stop
         // people from looking at what is stored.
         let configured = self.config().map_or_else(|_| ".".to_owned(), |it| it.config.terminal.cwd);
@@ -242,19 +272,32 @@ impl App {
     }
 
     /// The session with this number in `sessions list`, 1 for the newest. An id or title that is
-    /// itself such a number comes first.
+    /// itself such a number comes first; the beginning of an id never stands for a number that is not
+    /// in the list.
     fn numbered(store: &Store, reference: &str) -> anyhow::Result<Option<SessionId>> {
-        let is_number = (1..=3).contains(&reference.len())
-            && reference.bytes().all(|byte| byte.is_ascii_digit());
-        let Some(number) = reference.parse::<usize>().ok().filter(|n| is_number && *n > 0) else {
-            return Ok(None);
-        };
-        let filter = SessionFilter { limit: Some(number), ..SessionFilter::default() };
+        let Some(number) = list_number(reference) else { return Ok(None) };
+        match store.resolve(reference, None) {
+            Ok(id) if id.as_str() == reference => return Ok(Some(id)),
+            Ok(id) => {
+                let info = store.session(&id)?;
+                if info.and_then(|info| info.title).as_deref() == Some(reference) {
+                    return Ok(Some(id));
+                }
+            }
+            Err(StoreError::NotFound { .. } | StoreError::Ambiguous { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let filter = SessionFilter { limit: Some(number.max(1)), ..SessionFilter::default() };
         let found = store.sessions(&filter)?;
-        let named = found
-            .iter()
-            .find(|info| info.id.as_str() == reference || info.title.as_deref() == Some(reference));
-        Ok(named.or_else(|| found.get(number - 1)).map(|info| info.id.clone()))
+        match number.checked_sub(1).and_then(|at| found.get(at)) {
+            Some(info) => Ok(Some(info.id.clone())),
+            None => Err(StoreError::NotFound {
+                what: "session number",
+                reference: reference.to_owned(),
+                hint: "`hermes sessions list` shows the numbers, 1 the newest".to_owned(),
+            }
+            .into()),
+        }
     }
 
     /// The shared parts of conversations, for a new session or for `stored`, whose model and

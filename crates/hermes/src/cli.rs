@@ -34,7 +34,7 @@ pub struct Talk {
     /// Say TEXT and what is piped in, print only the answer, exit ("-": only what is piped in).
     #[arg(short = 'z', long, value_name = "TEXT")]
     pub oneshot: Option<String>,
-    /// Take up a stored session: id, unique prefix, title, or "latest".
+    /// Take up a stored session: id, unique prefix, title, number, or "latest" of this workspace.
     #[arg(short, long, value_name = "SESSION", global = true)]
     pub resume: Option<String>,
     /// Take up the latest session of this workspace.
@@ -100,7 +100,7 @@ pub enum Command {
     },
     /// Write an account of a session that is safe to paste.
     Report {
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         #[arg(default_value = "latest")]
         session: String,
     },
@@ -195,7 +195,7 @@ pub enum Sessions {
     },
     /// Show one session with its messages.
     Show {
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         session: String,
         /// Print one JSON object.
         #[arg(long)]
@@ -205,7 +205,7 @@ pub enum Sessions {
     Compress(Compress),
     /// List what was compacted in a session, and what was tried and came to nothing.
     Compactions {
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         #[arg(default_value = "latest")]
         session: String,
         /// Print one JSON object.
@@ -214,7 +214,7 @@ pub enum Sessions {
     },
     /// Write a session as data.
     Export {
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         #[arg(long, value_name = "SESSION")]
         session_id: String,
         /// The form.
@@ -294,7 +294,7 @@ pub enum Sessions {
 /// A session to compact.
 #[derive(Debug, Args)]
 pub struct Compress {
-    /// Id, unique prefix, title, or "latest".
+    /// Id, unique prefix, title, number, or "latest".
     #[arg(default_value = "latest")]
     pub session: String,
     /// Keep the newest N exchanges exactly as they are.
@@ -384,7 +384,7 @@ pub struct Context {
     /// Another question about the context.
     #[command(subcommand)]
     pub command: Option<AboutContext>,
-    /// Id, unique prefix, title, or "latest"; then "all" to list every part.
+    /// Id, unique prefix, title, number, or "latest"; then "all" to list every part.
     #[arg(value_name = "SESSION [all]", num_args = 0..=2)]
     pub session: Vec<String>,
     /// List every part instead of groups.
@@ -409,7 +409,7 @@ pub struct Context {
 pub enum AboutContext {
     /// Every source: when it was loaded, whether it differs now, when that reaches the model.
     Sources {
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         session: Option<String>,
         /// Print a JSON array.
         #[arg(long)]
@@ -417,7 +417,7 @@ pub enum AboutContext {
     },
     /// The history as it is stored, active, compacted, live and sent, side by side.
     Views {
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         #[arg(default_value = "latest")]
         session: String,
         /// Print one JSON object.
@@ -428,7 +428,7 @@ pub enum AboutContext {
     Why {
         /// A path, or the name of a source, skill or project file.
         name: String,
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         #[arg(long)]
         session: Option<String>,
         /// Print one JSON object.
@@ -449,7 +449,7 @@ pub enum AboutContext {
     Refresh {
         /// Sources, such as memory or project; all without any.
         sources: Vec<String>,
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         #[arg(long, default_value = "latest")]
         session: String,
         /// Print one JSON object.
@@ -484,7 +484,7 @@ pub enum Skills {
 pub enum Handoff {
     /// Build the capsule of a session; it waits for the next one of the conversation.
     Build {
-        /// Id, unique prefix, title, or "latest".
+        /// Id, unique prefix, title, number, or "latest".
         #[arg(long, value_name = "SESSION")]
         session_id: String,
         /// What the capsule should dwell on.

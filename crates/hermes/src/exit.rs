@@ -48,7 +48,11 @@ pub const TABLE: &[(Exit, u8, &str)] = &[
         5,
         "a proof failed: a request does not verify, or a claim of `tour` does not hold",
     ),
-    (Exit::NotFound, 6, "the session, request or key that was named does not exist"),
+    (
+        Exit::NotFound,
+        6,
+        "the session, request or key that was named does not exist, or a search found nothing",
+    ),
     (Exit::Held, 7, "another process holds the session, or runs in the profile"),
     (Exit::Fallback, 8, "a capsule was made without the model that should have written it"),
     (Exit::Interrupted, 130, "the turn was stopped by Ctrl-C; what was said is kept"),

@@ -26,7 +26,7 @@ pub fn safe_file_name(id: &str) -> String {
             _ => '_',
         })
         .collect();
-    if name.starts_with('.') || is_reserved(&name) {
+    if name.starts_with('.') || is_reserved_name(&name) {
         name.insert(0, '_');
     }
     format!("{name}-{}", &digest[..16])
@@ -39,7 +39,7 @@ fn is_safe(id: &str) -> bool {
         && id.bytes().all(allowed)
         && !id.starts_with('.')
         && !id.ends_with('.')
-        && !is_reserved(id)
+        && !is_reserved_name(id)
         && !looks_changed(id)
 }
 
@@ -51,7 +51,7 @@ fn looks_changed(id: &str) -> bool {
 }
 
 /// Device names of Windows, with any extension.
-fn is_reserved(name: &str) -> bool {
+pub(crate) fn is_reserved_name(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     matches!(stem, "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
         || (stem.len() == 4

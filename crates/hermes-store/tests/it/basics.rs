@@ -230,6 +230,26 @@ fn flags_and_counts_follow_compaction_rewind_and_undo() {
 }
 
 #[test]
+fn the_latest_session_is_one_with_a_message_that_a_person_was_in() {
+    let home = Home::new();
+    let store = home.store();
+    let start = |name: &str, source: &str, days: i64| {
+        let mut init = init(name);
+        source.clone_into(&mut init.source);
+        init.started_at = START.plus_millis(days * 86_400_000);
+        store.create_session(init, opening()).unwrap()
+    };
+    drop(start("only", "cli", 0));
+    assert!(matches!(store.resolve("latest", None), Err(StoreError::NotFound { .. })));
+    say(&mut start("talk", "cli", 1), Role::User, "hello");
+    say(&mut start("scheduled", "cron", 2), Role::User, "do it");
+    drop(start("empty", "cli", 3));
+    assert_eq!(store.resolve("latest", None).unwrap(), id("talk"));
+    let all = store.sessions(&SessionFilter::default()).unwrap();
+    assert_eq!(all.len(), 4, "lists have them");
+}
+
+#[test]
 fn sessions_are_found_by_id_prefix_title_and_latest() {
     let home = Home::new();
     let store = home.store();
@@ -238,7 +258,8 @@ fn sessions_are_found_by_id_prefix_title_and_latest() {
         init.git_root = Some(root.to_owned());
         init.title = Some("Fix the build".to_owned());
         init.started_at = START.plus_millis(i64::from(name.as_bytes()[9]));
-        drop(store.create_session(init, opening()).unwrap());
+        let mut writer = store.create_session(init, opening()).unwrap();
+        say(&mut writer, Role::User, "hello");
     }
     let resolve = |reference: &str, workspace| match store.resolve(reference, workspace) {
         Ok(id) => id.to_string(),
@@ -253,7 +274,11 @@ fn sessions_are_found_by_id_prefix_title_and_latest() {
     assert_eq!(resolve("Fix the build #3", None), "20260202_c");
     assert_eq!(resolve("latest", None), "20260202_c");
     assert_eq!(resolve("latest", Some("/y")), "20260102_b");
-    assert_eq!(resolve("latest", Some("/nowhere")), "20260202_c");
+    assert_eq!(resolve("latest", Some("/nowhere")), "none");
+    let elsewhere = store.resolve("latest", Some("/nowhere")).unwrap_err().to_string();
+    assert!(elsewhere.contains("/nowhere") && elsewhere.contains("20260202_c"), "{elsewhere}");
+    assert_eq!(resolve("fix THE build", None), "20260101_a");
+    assert_eq!(resolve(" Fix  the build\u{200b}", None), "20260101_a");
     assert_eq!(resolve("", None), "none");
     assert_eq!(resolve("x%", None), "none");
     let only = SessionFilter { workspace: Some("/x".to_owned()), ..SessionFilter::default() };

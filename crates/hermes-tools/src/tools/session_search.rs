@@ -42,13 +42,13 @@ pub(super) const TOOL: Tool = Tool {
         Param::optional("session_id", Kind::Text),
         Param::optional("around_message_id", Kind::Whole(0)),
         Param::optional("window", Kind::Whole(0)),
-        Param::optional("role_filter", Kind::Text),
+        Param::optional("role_filter", Kind::Names),
         Param::optional("limit", Kind::Whole(0)),
         Param::optional("sort", Kind::OneOf(&["relevance", "newest", "oldest"])),
         Param::optional("detail", Kind::OneOf(&["adaptive", "full"])),
         Param::optional("after", Kind::Text),
         Param::optional("before", Kind::Text),
-        Param::optional("exclude_session_ids", Kind::Text),
+        Param::optional("exclude_session_ids", Kind::Names),
         Param::optional("profile", Kind::Text),
     ],
     offered: |_| true,
@@ -71,16 +71,10 @@ struct Where {
 
 fn search(bench: &Workbench, args: &Args) -> Result<String, String> {
     let given = |name: &str| args.text(name).map(str::trim).filter(|text| !text.is_empty());
-    // `profile/id` is how links name a session.
-    let (of_id, session) = match given("session_id").map(|id| id.trim_start_matches("@session:")) {
-        Some(id) => match id.split_once('/') {
-            Some((profile, id)) => (Some(profile), Some(SessionId::new(id))),
-            None => (None, Some(SessionId::new(id))),
-        },
-        None => (None, None),
-    };
-    let place = open(bench, of_id.or(given("profile")))?;
+    let (of_id, session) = given("session_id").map(of_link).unzip();
+    let place = open(bench, of_id.flatten().or(given("profile")))?;
     let fault = |error: StoreError| error.to_string();
+    let session = session.map(|id| resolved(&place.store, id)).transpose().map_err(fault)?;
     let profile = &place.profile;
     match (given("query"), session, args.whole("around_message_id")) {
         (_, Some(session), Some(message)) => {
@@ -96,7 +90,24 @@ fn search(bench: &Workbench, args: &Args) -> Result<String, String> {
             let tools = roles(given("role_filter"))?.contains(&Role::Tool);
             json(&place.store.read_session(&session, tools, profile).map_err(fault)?)
         }
-        (None, None, _) => json(&place.store.browse(limit(args), profile).map_err(fault)?),
+        (None, None, Some(_)) => Err("around_message_id needs session_id".to_owned()),
+        (None, None, None) => json(&place.store.browse(limit(args), profile).map_err(fault)?),
+    }
+}
+
+/// The profile, if one is named, and the id in `id`, `profile/id` or `@session:profile/id`.
+fn of_link(text: &str) -> (Option<&str>, &str) {
+    let link = text.trim_start_matches("@session:");
+    link.split_once('/').map_or((None, link), |(profile, id)| (Some(profile), id))
+}
+
+/// The session with this id, with an id that begins so, or with this title; what is none of them is
+/// for the search to refuse.
+fn resolved(store: &Store, text: &str) -> Result<SessionId, StoreError> {
+    match store.resolve(text, None) {
+        Ok(id) if text != "latest" => Ok(id),
+        Err(error @ StoreError::Ambiguous { .. }) => Err(error),
+        _ => Ok(SessionId::new(text)),
     }
 }
 
@@ -123,7 +134,7 @@ fn request(
         .text("exclude_session_ids")
         .unwrap_or_default()
         .split(',')
-        .map(str::trim)
+        .map(|id| of_link(id.trim()).1)
         .filter(|id| !id.is_empty())
         .map(SessionId::new)
         .collect();

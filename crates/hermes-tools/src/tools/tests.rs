@@ -21,7 +21,7 @@ fn definitions_are_compact_and_say_what_is_checked() {
         for param in tool.params {
             let property = &schema["properties"][param.name];
             let kind = match param.kind {
-                Kind::Text | Kind::OneOf(_) => "string",
+                Kind::Text | Kind::Names | Kind::OneOf(_) => "string",
                 Kind::Whole(_) => "integer",
                 Kind::Flag => "boolean",
             };

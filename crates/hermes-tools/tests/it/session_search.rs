@@ -95,6 +95,11 @@ fn past_sessions_are_found_read_scrolled_and_listed() {
     }
     let inside = ask(&rig, json!({"query": "quince", "session_id": "default/one"}));
     assert_eq!(inside["mode"], "inside");
+    // An id's beginning will do, and lists may be lists.
+    assert_eq!(ask(&rig, json!({"session_id": "on"}))["session_id"], "one");
+    let asked = json!({"query": "quince", "role_filter": ["user", "tool"],
+                       "exclude_session_ids": ["@session:default/one"]});
+    assert_eq!(ask(&rig, asked)["count"], 0);
     let read = ask(&rig, json!({"session_id": "@session:default/one"}));
     assert_eq!((&read["mode"], &read["message_count"]), (&json!("read"), &json!(2)));
     let id = result["match_message_id"].clone();
@@ -106,6 +111,8 @@ fn past_sessions_are_found_read_scrolled_and_listed() {
     rig.fails("session_search", json!({"query": "x", "after": "soon"}), "no point in time");
     rig.fails("session_search", json!({"query": "x", "profile": "nobody"}), "no profile");
     rig.fails("session_search", json!({"session_id": "nobody"}), "nobody");
+    rig.fails("session_search", json!({"session_id": "latest"}), "latest");
+    rig.fails("session_search", json!({"around_message_id": 5}), "needs session_id");
 }
 
 #[test]

@@ -182,7 +182,7 @@ pub fn compress(app: &App, flags: &Compress) -> anyhow::Result<Exit> {
     };
     let loaded = app.config()?;
     let store = app.store(hermes_store::OpenMode::ReadWrite)?;
-    let info = app.session(&store, &flags.session)?;
+    let info = app.own_session(&store, &flags.session)?;
     let configured = loaded.config.terminal.cwd.clone();
     let options = chat::options(app.workspace(&configured, info.cwd.as_deref())?);
     let services = app.plugged_services(loaded, store, Some(&info))?;

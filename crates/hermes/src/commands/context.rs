@@ -194,7 +194,7 @@ pub fn print_why(report: &WhyReport) -> anyhow::Result<()> {
 fn refresh(app: &App, session: &str, sources: &[String]) -> anyhow::Result<RefreshReport> {
     let loaded = app.config()?;
     let store = app.store(OpenMode::ReadWrite)?;
-    let info = app.session(&store, session)?;
+    let info = app.own_session(&store, session)?;
     let configured = loaded.config.terminal.cwd.clone();
     let options = chat::options(app.workspace(&configured, info.cwd.as_deref())?);
     let services = app.plugged_services(loaded, store, Some(&info))?;

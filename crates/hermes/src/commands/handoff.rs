@@ -11,7 +11,7 @@ use hermes_home::Loaded;
 use hermes_store::{CapsuleRecord, CapsuleState, OpenMode, SessionInfo, Store};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::{App, LATEST};
 use crate::cli::Handoff;
 use crate::commands::{chat, nightly};
 use crate::exit::{Exit, Failure};
@@ -99,9 +99,14 @@ fn build(app: &App, reference: &str, focus: Option<&str>, as_json: bool) -> anyh
     let result = match app.store(OpenMode::ReadWrite) {
         Ok(store) => {
             // A session that is not there is a result of its own.
-            let session = app.session(&store, reference).map(|info| info.id);
+            let session = app.own_session(&store, reference).map(|info| info.id);
             store.close();
-            let session = session.unwrap_or_else(|_| SessionId::new(reference));
+            let session = session.unwrap_or_else(|error| {
+                if reference == LATEST {
+                    out::note(format!("{error}"));
+                }
+                SessionId::new(reference)
+            });
             let services = plugged_services(app, Some(&session))?;
             let result = chat::runtime()?.block_on(services.hand_off(&session, focus).run());
             plugged::over(&services)?;

@@ -47,7 +47,7 @@ pub fn run(app: &App, command: Profile) -> anyhow::Result<Exit> {
 }
 
 fn list(app: &App, json: bool) -> anyhow::Result<Exit> {
-    let active = app.home.active_profile().unwrap_or_else(|| DEFAULT_PROFILE.to_owned());
+    let active = app.home.profile();
     let lines: Vec<Line> = app
         .home
         .profiles()

@@ -16,10 +16,17 @@ const SHOWN: usize = 300;
 /// # Errors
 /// If the store cannot be read, there is nothing to search for, or a session is unknown.
 pub fn run(app: &App, flags: &Search) -> anyhow::Result<Exit> {
+    if app.talk.resume.is_some() || app.talk.continue_latest {
+        let text = "a search takes up no session; hint: words that begin with a dash go behind --, as in \
+                    hermes sessions search -- rm -rf";
+        return Err(Failure::new(Exit::Usage, text).into());
+    }
     let store = app.reader()?;
     let query = flags.query.join(" ");
+    // Words that are there and say nothing are a question without an answer; none at all is a list.
+    let asks = !flags.query.is_empty();
     let session = match &flags.session_id {
-        Some(reference) => Some(app.session(&store, reference)?.id),
+        Some(reference) => Some(app.session(&store, of_link(app, reference))?.id),
         None => None,
     };
     let profile = app.home.profile();
@@ -37,7 +44,7 @@ pub fn run(app: &App, flags: &Search) -> anyhow::Result<Exit> {
             }
             Ok(Exit::Ok)
         }
-        (Some(id), None) if query.is_empty() => {
+        (Some(id), None) if !asks => {
             let tools = roles(&flags.role_filter)?.contains(&Role::Tool);
             let answer = store.read_session(&id, tools, profile)?;
             if flags.json {
@@ -54,7 +61,7 @@ pub fn run(app: &App, flags: &Search) -> anyhow::Result<Exit> {
             }
             Ok(Exit::Ok)
         }
-        (None, _) if query.is_empty() => browse(app, &store, flags),
+        (None, _) if !asks => browse(app, &store, flags),
         (session, _) => {
             let mut request = SearchRequest::new(query);
             request.session = session;
@@ -70,10 +77,20 @@ pub fn run(app: &App, flags: &Search) -> anyhow::Result<Exit> {
             request.full = flags.full;
             profile.clone_into(&mut request.profile);
             for reference in &flags.exclude {
-                request.exclude.push(app.session(&store, reference)?.id);
+                request.exclude.push(app.session(&store, of_link(app, reference))?.id);
             }
             find(&store, &request, flags.json)
         }
+    }
+}
+
+/// The id in a link of a result, such as `@session:default/20261130_101500_3fa2c1`, if it is of this
+/// profile; else the text itself.
+fn of_link<'a>(app: &App, reference: &'a str) -> &'a str {
+    let linked = reference.strip_prefix("@session:").and_then(|link| link.split_once('/'));
+    match linked {
+        Some((profile, id)) if profile == app.home.profile() => id,
+        _ => reference,
     }
 }
 
@@ -134,8 +151,9 @@ fn print(messages: &[ShownMessage], chars: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Who is listened to; person and model where nothing is said.
 fn roles(filter: &str) -> anyhow::Result<Vec<Role>> {
-    filter
+    let roles: Vec<Role> = filter
         .split(',')
         .map(str::trim)
         .filter(|word| !word.is_empty())
@@ -145,10 +163,11 @@ fn roles(filter: &str) -> anyhow::Result<Vec<Role>> {
             "tool" => Ok(Role::Tool),
             other => {
                 let text = format!("unknown role \"{other}\"; hint: user, assistant or tool");
-                Err(Failure::new(Exit::Usage, text).into())
+                Err(anyhow::Error::from(Failure::new(Exit::Usage, text)))
             }
         })
-        .collect()
+        .collect::<Result<_, _>>()?;
+    Ok(if roles.is_empty() { vec![Role::User, Role::Assistant] } else { roles })
 }
 
 /// A point in time from a flag.

@@ -1,5 +1,6 @@
 //! `hermes sessions`: what is stored.
 
+use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -46,9 +47,15 @@ pub fn run(app: &App, command: Sessions) -> anyhow::Result<Exit> {
     }
 }
 
+/// Sessions that a number can name.
+const MOST_NUMBERED: usize = 999;
+
 /// One session as `--json` shows it.
 #[derive(Serialize)]
 struct SessionJson<'a> {
+    /// Its place in the list of all, 1 for the newest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<usize>,
     id: &'a str,
     title: Option<&'a str>,
     source: &'a str,
@@ -56,6 +63,10 @@ struct SessionJson<'a> {
     provider: &'a str,
     cwd: Option<&'a str>,
     git_root: Option<&'a str>,
+    git_branch: Option<&'a str>,
+    /// The session that it came from, and how: compaction, delegate, branch or reset.
+    parent_session_id: Option<&'a str>,
+    parent_kind: Option<&'static str>,
     started_at: String,
     last_activity_at: String,
     ended_at: Option<String>,
@@ -68,6 +79,7 @@ struct SessionJson<'a> {
 impl<'a> SessionJson<'a> {
     fn new(info: &'a SessionInfo) -> Self {
         Self {
+            number: None,
             id: info.id.as_str(),
             title: info.title.as_deref(),
             source: &info.source,
@@ -75,6 +87,9 @@ impl<'a> SessionJson<'a> {
             provider: &info.provider,
             cwd: info.cwd.as_deref(),
             git_root: info.git_root.as_deref(),
+            git_branch: info.git_branch.as_deref(),
+            parent_session_id: info.parent.as_ref().map(|(id, _)| id.as_str()),
+            parent_kind: info.parent.as_ref().map(|(_, kind)| kind.as_str()),
             started_at: info.started_at.to_string(),
             last_activity_at: info.last_activity_at.to_string(),
             ended_at: info.ended_at.map(|at| at.to_string()),
@@ -96,14 +111,23 @@ fn list(app: &App, limit: usize, here: bool, json: bool) -> anyhow::Result<Exit>
     };
     let filter = SessionFilter { workspace, limit: Some(limit), ..SessionFilter::default() };
     let sessions = store.sessions(&filter)?;
+    // A number means a place among all sessions, so that it is the same in every list.
+    let all = SessionFilter { limit: Some(MOST_NUMBERED), ..SessionFilter::default() };
+    let order: HashMap<SessionId, usize> =
+        store.sessions(&all)?.into_iter().map(|info| info.id).zip(1..).collect();
     if json {
-        out::json(&sessions.iter().map(SessionJson::new).collect::<Vec<_>>())?;
+        let numbered = sessions.iter().map(|info| {
+            let number = order.get(&info.id).copied();
+            SessionJson { number, ..SessionJson::new(info) }
+        });
+        out::json(&numbered.collect::<Vec<_>>())?;
         return Ok(Exit::Ok);
     }
     let rows = sessions
         .iter()
         .map(|info| {
             vec![
+                order.get(&info.id).map(ToString::to_string).unwrap_or_default(),
                 info.id.to_string(),
                 info.last_activity_at.to_string(),
                 info.message_count.to_string(),
@@ -113,7 +137,7 @@ fn list(app: &App, limit: usize, here: bool, json: bool) -> anyhow::Result<Exit>
             ]
         })
         .collect();
-    let head = ["session", "last activity", "messages", "model", "title", "folder"];
+    let head = ["", "session", "last activity", "messages", "model", "title", "folder"];
     out::table(&head, rows, "no session is stored yet; hint: hermes chat -q hello")?;
     Ok(Exit::Ok)
 }

@@ -173,7 +173,7 @@ pub fn replayable(
 ) -> anyhow::Result<Vec<SessionId>> {
     names
         .iter()
-        .map(|name| match app.session(store, name) {
+        .map(|name| match app.own_session(store, name) {
             Ok(info) => Ok(info.id),
             Err(_) if may_be_gone => Ok(SessionId::new(name.as_str())),
             Err(error) => Err(error),
@@ -467,7 +467,7 @@ pub fn archive(app: &App, flags: &Archive, archived: bool) -> anyhow::Result<Exi
 }
 
 fn named(app: &App, store: &Store, names: &[String]) -> anyhow::Result<Vec<SessionId>> {
-    names.iter().map(|name| app.session(store, name).map(|info| info.id)).collect()
+    names.iter().map(|name| app.own_session(store, name).map(|info| info.id)).collect()
 }
 
 /// Pins or unpins sessions.
@@ -490,7 +490,7 @@ pub fn pin(app: &App, names: &[String], pinned: bool) -> anyhow::Result<Exit> {
 /// If the session is unknown or the title is taken.
 pub fn rename(app: &App, session: &str, title: &[String]) -> anyhow::Result<Exit> {
     let store = app.store(OpenMode::ReadWrite)?;
-    let info = app.session(&store, session)?;
+    let info = app.own_session(&store, session)?;
     let title = title.join(" ");
     let wanted = Some(title.as_str()).filter(|title| !title.trim().is_empty());
     let now = store.set_title(&info.id, wanted, TitleSource::User)?;
@@ -504,9 +504,19 @@ pub fn rename(app: &App, session: &str, title: &[String]) -> anyhow::Result<Exit
 /// If the session is unknown, or holds nothing that can be gone on with.
 pub fn branch(app: &App, flags: &Branch) -> anyhow::Result<Exit> {
     let store = app.store(OpenMode::ReadWrite)?;
-    let from = app.session(&store, &flags.session)?;
+    let from = app.own_session(&store, &flags.session)?;
     let history = store.history(&from.id)?;
     let cut = flags.at.map_or(history.last_seq, Seq);
+    if let (Some(at), Some(first)) = (flags.at, history.rows.first().map(|row| row.seq))
+        && !(first..=history.last_seq).contains(&cut)
+    {
+        let text = format!(
+            "session {} has no row {at}, but {first} to {}; hint: `hermes sessions show {}` prints the \
+             numbers",
+            from.id, history.last_seq, from.id
+        );
+        return Err(Failure::new(Exit::NotFound, text).into());
+    }
     // The view as it was then: generations that came later are not taken along.
     let reaches = |generation: &hermes_core::Generation| {
         generation.ops.iter().all(|op| match op {
@@ -516,7 +526,8 @@ pub fn branch(app: &App, flags: &Branch) -> anyhow::Result<Exit> {
             hermes_core::Op::Revoke { .. } => true,
         })
     };
-    let Some(at) = history.generations.iter().rev().find(|generation| reaches(generation)) else {
+    let base = history.generations.iter().rev().find(|generation| reaches(generation));
+    let Some(at) = base.filter(|_| !history.rows.is_empty()) else {
         let text =
             format!("session {} has no history to go on from; hint: say something in it", from.id);
         return Err(Failure::new(Exit::Failure, text).into());

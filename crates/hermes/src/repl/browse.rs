@@ -8,6 +8,7 @@ use hermes_core::SessionId;
 
 use super::Repl;
 use super::commands::{Next, name_of};
+use crate::app::list_number;
 use crate::approve;
 use crate::cli::stored::How;
 use crate::commands::upkeep;
@@ -63,7 +64,7 @@ fn words(text: &str) -> Vec<String> {
 
 impl Repl<'_> {
     /// The session with this number in the list.
-    pub(super) fn listed_as(&self, reference: &str) -> Option<SessionId> {
+    fn listed_as(&self, reference: &str) -> Option<SessionId> {
         let number: usize = reference.parse().ok()?;
         self.listed.get(number.checked_sub(1)?).cloned()
     }
@@ -108,16 +109,16 @@ impl Repl<'_> {
     }
 
     /// The session that a person means: a number of the list, an id, a beginning of one, a title.
-    fn named(&self, reference: &str) -> anyhow::Result<SessionId> {
+    pub(super) fn named(&self, reference: &str) -> anyhow::Result<SessionId> {
         if let Some(id) = self.listed_as(reference) {
             return Ok(id);
         }
-        if reference.len() <= 3 && reference.bytes().all(|byte| byte.is_ascii_digit()) {
+        if list_number(reference).is_some() {
             // Elsewhere a number counts all sessions; here it is one that nobody has seen.
             let text = format!("no session has the number {reference}; hint: /sessions lists them");
             return Err(Failure::new(Exit::NotFound, text).into());
         }
-        Ok(self.app.session(&self.services.store, reference)?.id)
+        Ok(self.app.own_session(&self.services.store, reference)?.id)
     }
 
     /// Deletes sessions after a yes. The whole text may be one title, or it names several.

@@ -10,6 +10,7 @@ use hermes_store::{RequestFilter, SessionFilter, SessionInfo, Store, TitleSource
 
 use super::{Repl, browse};
 use crate::commands::{compactions, context, skills as skill_files, trace};
+use crate::exit::{Exit, Failure};
 use crate::out::{self, Paint, ellipsis};
 
 /// One command.
@@ -351,10 +352,8 @@ fn resume(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
         out::note("hint: /resume NUMBER takes one up");
         return Ok(Next::Stay);
     }
-    let info = match repl.listed_as(argument) {
-        Some(id) => repl.app.session(&repl.services.store, id.as_str())?,
-        None => repl.app.session(&repl.services.store, argument)?,
-    };
+    let id = repl.named(argument)?;
+    let info = repl.app.own_session(&repl.services.store, id.as_str())?;
     if info.id == *repl.conversation.id() {
         out::note("this session is open already");
         return Ok(Next::Stay);
@@ -478,8 +477,7 @@ fn context(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
 }
 
 fn compress(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
-    let wish = compactions::Wish::parse(argument)
-        .map_err(|why| crate::exit::Failure::new(crate::exit::Exit::Usage, why))?;
+    let wish = compactions::Wish::parse(argument).map_err(|why| Failure::new(Exit::Usage, why))?;
     repl.compress(&wish)?;
     Ok(Next::Stay)
 }
@@ -491,7 +489,7 @@ fn undo(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
 fn retry(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
     if !argument.is_empty() {
         let text = "/retry takes nothing; hint: /undo brings the text back to be changed";
-        return Err(crate::exit::Failure::new(crate::exit::Exit::Usage, text).into());
+        return Err(Failure::new(Exit::Usage, text).into());
     }
     repl.retry()
 }
@@ -559,7 +557,7 @@ fn exit(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
         }
         other => {
             let text = format!("/exit takes --delete or nothing, not \"{other}\"");
-            Err(crate::exit::Failure::new(crate::exit::Exit::Usage, text).into())
+            Err(Failure::new(Exit::Usage, text).into())
         }
     }
 }

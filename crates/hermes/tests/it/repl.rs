@@ -250,6 +250,9 @@ fn title_new_sessions_and_resume_move_between_sessions() {
         screen.contains("1*") && screen.contains("First things")
     });
     terminal.wait_for_prompt();
+    terminal.line("/resume 9");
+    terminal.wait_for("no session has the number 9");
+    terminal.wait_for_prompt();
     terminal.line("/resume 2");
     let screen = terminal.wait("the exchange of the first session", |screen| {
         screen.matches("Answer one.").count() == 2

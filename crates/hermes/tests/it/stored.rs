@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::rig::Rig;
+use crate::rig::{Ran, Rig};
 
 /// Says something in a new session; returns its id.
 fn talk(rig: &Rig, text: &str) -> String {
@@ -34,6 +34,17 @@ fn past_conversations_are_found_read_and_searched_inside() {
     let nothing = rig.run(["sessions", "search", "()"]);
     assert!(nothing.stderr.contains("nothing to search for"), "{}", nothing.stderr);
     assert_eq!(rig.run(["sessions", "search", "x", "--after", "soon"]).code, 2);
+    let empty = rig.run(["sessions", "search", ""]);
+    assert!(empty.stderr.contains("nothing to search for"), "{}", empty.stderr);
+    // A word with a dash is never taken for another question.
+    let dashed = rig.run(["sessions", "search", "rm", "-rf"]);
+    assert!(dashed.code == 2 && dashed.stderr.contains("behind --"), "{}", dashed.stderr);
+    talk(&rig, "clean with rm -rf build");
+    assert!(rig.ok(["sessions", "search", "--", "rm", "-rf"]).contains("rm -rf build"));
+    let link = found["results"][0]["link"].as_str().unwrap();
+    assert!(rig.ok(["sessions", "search", "--session-id", link]).contains("marmalade"));
+    let user = ["sessions", "search", "marmalade", "--role-filter", "", "--json"];
+    assert_eq!(rig.json(user)["count"], 1);
 }
 
 #[test]
@@ -68,6 +79,20 @@ fn sessions_are_named_numbered_branched_archived_and_resumed() {
     let branch = rig.json(["sessions", "branch", "Harbour plans", "--json"]);
     assert_eq!(branch["from"], first.as_str());
     let copy = branch["id"].as_str().unwrap();
+    for row in ["0", "99"] {
+        let refused = rig.run(["sessions", "branch", "Harbour plans", "--at", row]);
+        assert!(refused.code == 6 && refused.stderr.contains("1 to 4"), "{}", refused.stderr);
+    }
+    let shown = rig.json(["sessions", "show", copy, "--json"]);
+    assert_eq!(
+        (&shown["parent_session_id"], &shown["parent_kind"]),
+        (&first.as_str().into(), &"branch".into())
+    );
+    // What both have is found once.
+    assert_eq!(
+        rig.json(["sessions", "search", "remember", "--json", "--role-filter", "user"])["count"],
+        1
+    );
     // The newest is number 1.
     let list = rig.json(["sessions", "list", "--json"]);
     let third = list[2]["id"].as_str().unwrap();
@@ -85,6 +110,53 @@ fn sessions_are_named_numbered_branched_archived_and_resumed() {
     rig.ok(["sessions", "delete", "--source", "cli", "--yes"]);
     assert!(rig.ok(["sessions", "list"]).contains(&second), "a pinned one is kept");
     rig.ok(["sessions", "check"]);
+}
+
+#[test]
+fn a_number_or_latest_never_stands_for_another_session_than_the_one_that_was_meant() {
+    let rig = Rig::new();
+    let first = talk(&rig, "one");
+    let other = rig.work().join("other");
+    fs::create_dir(&other).unwrap();
+    let elsewhere = |args: &[&str]| {
+        let mut command = rig.command(args);
+        Ran::from(command.current_dir(&other).output().unwrap())
+    };
+    // The only session of all is not the latest of a folder that has none.
+    for args in [
+        ["-c", "chat", "-q", "x"].as_slice(),
+        &["--resume", "latest", "-z", "x"],
+        &["sessions", "delete", "latest", "--yes"],
+        &["sessions", "rename", "latest", "x"],
+        &["sessions", "branch"],
+        &["sessions", "compress", "latest"],
+        &["context", "refresh"],
+    ] {
+        let ran = elsewhere(args);
+        assert_eq!(ran.code, 6, "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&first), "{args:?}: {}", ran.stderr);
+    }
+    // It is shown, and said to be of another place.
+    let shown = elsewhere(&["sessions", "show", "latest", "--json"]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(shown.stdout.contains(&first) && shown.stderr.contains("no session yet"));
+    // An id begins with these digits; a number is a place in the list.
+    for number in ["0", "2", "20", "202"] {
+        assert!(number == "0" || first.starts_with(number));
+        let ran = rig.run(["--resume", number, "-z", "x"]);
+        assert_eq!(ran.code, 6, "{number}: {}", ran.stderr);
+    }
+    assert!(rig.ok(["sessions", "list"]).lines().last().unwrap().trim().starts_with("1  "));
+    let second = elsewhere(&["chat", "-q", "two", "--json"]);
+    let second: Value = serde_json::from_str(&second.stdout).unwrap();
+    assert_eq!(rig.json(["sessions", "list", "--here", "--json"])[0]["number"], 2);
+    let gone_on = rig.json(["--resume", "2", "chat", "-q", "go on", "--json"]);
+    assert_eq!(gone_on["session_id"], first.as_str());
+    let gone_on = rig.json(["--resume", "2", "chat", "-q", "go on", "--json"]);
+    assert_eq!(gone_on["session_id"], second["session_id"], "what was used last is number 1");
+    // A session whose title is a number is that session.
+    rig.ok(["sessions", "rename", &first, "7"]);
+    assert_eq!(rig.json(["sessions", "show", "7", "--json"])["id"], first.as_str());
 }
 
 #[test]
