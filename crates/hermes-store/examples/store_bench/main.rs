@@ -7,6 +7,7 @@
 //! store_bench fill FOLDER BATCH < MESSAGES   writes them, BATCH rows a transaction
 //! store_bench ask FOLDER QUESTIONS RUNS      times the questions
 //! store_bench grow FOLDER ROWS               single-row transactions, their median as it grows
+//! store_bench renew FOLDER                   until an older index is renewed, with searches meanwhile
 //! store_bench eval SEED CONVERSATIONS        how well questions find decisive turns
 //! ```
 
@@ -15,6 +16,7 @@
 
 mod desk;
 mod eval;
+mod renew;
 mod talk;
 
 use std::collections::BTreeMap;
@@ -81,6 +83,7 @@ fn main() {
         "fill" => fill(Path::new(&text(1)), number(2) as usize),
         "ask" => ask(Path::new(&text(1)), Path::new(&text(2)), number(3)),
         "grow" => grow(Path::new(&text(1)), number(2)),
+        "renew" => renew::run(Path::new(&text(1))),
         "eval" => {
             eval::run("talk", number(1), &talk::make(number(1), number(2)));
             eval::run("desk", number(1), &desk::make(number(1), number(2)));
