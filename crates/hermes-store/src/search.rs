@@ -14,6 +14,7 @@ mod places;
 mod question;
 mod rank;
 pub(crate) mod renew;
+mod spooled;
 mod stem;
 mod tail;
 mod together;
@@ -231,12 +232,27 @@ impl Store {
                 self.inner().read_at_once(|connection| search(connection, request, question, now));
             found.map(Option::unwrap_or_default)
         };
-        let (mut results, mut sessions_searched) = ask(&question)?;
+        let waiting = spooled::waiting(self)?;
+        let both = |question: &Question| {
+            let (mut results, searched) = match ask(question) {
+                Err(StoreError::NotFound { .. })
+                    if waiting.iter().any(|it| Some(&it.info.id) == request.session.as_ref()) =>
+                {
+                    (Vec::new(), 0)
+                }
+                other => other?,
+            };
+            let waiting = spooled::results(&waiting, request, question);
+            let searched = searched + waiting.len();
+            spooled::join(&mut results, waiting, request, request.limit.clamp(1, MOST_RESULTS));
+            Ok::<_, StoreError>((results, searched))
+        };
+        let (mut results, mut sessions_searched) = both(&question)?;
         let mut begun = false;
         if results.is_empty()
             && let Some(question) = question.of_beginnings()
         {
-            (results, sessions_searched) = ask(&question)?;
+            (results, sessions_searched) = both(&question)?;
             begun = !results.is_empty();
         }
         Ok(SearchAnswer {
@@ -270,9 +286,17 @@ impl Store {
             let (messages, total) = answer::reading(connection, session_no, FIRST, LAST, tools)?;
             Ok(Some((meta, messages, total)))
         })?;
-        let Some((session_meta, messages, message_count)) = found.flatten() else {
-            return Err(self.missing(id)?);
+        let waiting = spooled::waiting(self)?;
+        let waits = waiting.iter().find(|session| session.info.id == *id);
+        let (session_meta, mut messages, mut message_count) = match (found.flatten(), waits) {
+            (Some(found), _) => found,
+            (None, Some(waits)) => (waits.meta(), Vec::new(), 0),
+            (None, None) => return Err(self.missing(id)?),
         };
+        if let Some(waits) = waits {
+            messages.extend(waits.reading(LAST, tools));
+            message_count += waits.rows.len() as u64;
+        }
         Ok(ReadAnswer {
             success: true,
             mode: "read",
@@ -445,13 +469,14 @@ fn search(
     }
     if request.session.is_none() {
         // A branch begins with the messages of another session: one of them is enough.
-        let mut known: Vec<Row> = Vec::new();
+        let mut known: Vec<(Row, Head)> = Vec::new();
         ranked.retain(|session| {
             let best = session.hits.first().and_then(|hit| hit.message.as_ref());
             let Some(row) = best.map(|message| &message.row) else { return true };
-            let is_new = !known.contains(row);
+            let head = &session.head;
+            let is_new = !known.iter().any(|(same, other)| same == row && head.is_related(other));
             if is_new {
-                known.push(row.clone());
+                known.push((row.clone(), head.clone()));
             }
             is_new
         });

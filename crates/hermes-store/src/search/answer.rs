@@ -37,7 +37,7 @@ const WITH_NEIGHBOURS: usize = 2;
 /// A message as a search shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ShownMessage {
-    /// Its id, for scrolling.
+    /// Its id, for scrolling; 0 while it waits in a side file.
     pub id: i64,
     /// Who speaks.
     pub role: &'static str,
@@ -91,12 +91,10 @@ pub struct SearchResult {
     /// The place in it.
     pub snippet: String,
     /// The first messages of the session.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bookend_start: Vec<ShownMessage>,
     /// What was found and what stands around it.
     pub messages: Vec<ShownMessage>,
     /// The last messages of the session.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bookend_end: Vec<ShownMessage>,
     /// Messages before the first one shown.
     pub messages_before: u64,
@@ -130,6 +128,15 @@ pub(super) struct Head {
     pub(super) id: SessionId,
     pub(super) meta: SessionMeta,
     pub(super) parent: Option<String>,
+}
+
+impl Head {
+    /// Whether one comes from the other, or both from the same session.
+    pub(super) fn is_related(&self, other: &Self) -> bool {
+        self.parent.as_deref() == Some(other.id.as_str())
+            || other.parent.as_deref() == Some(self.id.as_str())
+            || (self.parent.is_some() && self.parent == other.parent)
+    }
 }
 
 pub(super) fn head(connection: &Connection, session_no: i64) -> Result<Head, StoreError> {
@@ -250,6 +257,21 @@ fn show(shown: &Message, wanted: Option<Wanted<'_>>, chars: usize, anchor: bool)
     }
 }
 
+/// A message that was found, in a short result.
+pub(super) fn show_hit(message: &Message, wanted: Wanted<'_>) -> ShownMessage {
+    show(message, Some(wanted), IN_SHORT, true)
+}
+
+/// A message of a session that is read.
+pub(super) fn show_read(message: &Message) -> ShownMessage {
+    show(message, None, IN_READ, false)
+}
+
+/// The place in a row that answers.
+pub(super) fn snippet(row: &Row, wanted: Wanted<'_>, tools: bool) -> String {
+    wanted.excerpt(&without_escapes(&searched(row, tools)), SNIPPET)
+}
+
 /// A reference that people and models can follow.
 pub(super) fn link(profile: &str, id: &SessionId) -> String {
     format!("@session:{profile}/{id}")
@@ -274,10 +296,9 @@ pub(super) fn result(
     let by_title = ranked.hits.first().is_some_and(|hit| hit.title);
     let hits: Vec<Hit> = ranked.hits.into_iter().filter(|hit| !hit.title).collect();
     let (snippet, matched_role) = match hits.first().and_then(|hit| hit.message.as_ref()) {
-        Some(message) if !by_title => (
-            wanted.excerpt(&without_escapes(&searched(&message.row, depth.tools)), SNIPPET),
-            message.row.role.as_str().to_owned(),
-        ),
+        Some(message) if !by_title => {
+            (snippet(&message.row, wanted, depth.tools), message.row.role.as_str().to_owned())
+        }
         _ => (ranked.head.meta.title.clone().unwrap_or_default(), "session_title".to_owned()),
     };
     let anchors: Vec<Seq> = hits.iter().map(|hit| hit.seq).collect();
@@ -394,7 +415,7 @@ pub(super) fn reading(
             shown.push(message);
         }
     }
-    Ok((shown.iter().map(|shown| show(shown, None, IN_READ, false)).collect(), total))
+    Ok((shown.iter().map(show_read).collect(), total))
 }
 
 /// A window around a message.

@@ -5,8 +5,8 @@ use std::io::Write as _;
 
 use hermes_core::{Cause, Digest, GenerationNo, Op, Part, Role, Seq, WireProfile};
 use hermes_store::{
-    Committed, Ended, Record, RecoveredOutcome, RequestFilter, SessionFilter, SessionPatch,
-    StoreError, Unavailable,
+    Committed, Ended, Record, RecoveredOutcome, RequestFilter, SearchRequest, SessionFilter,
+    SessionPatch, SessionWriter, StoreError, Unavailable,
 };
 
 use crate::support::*;
@@ -46,6 +46,61 @@ fn b021_a_session_created_under_a_lock_is_whole_and_is_told_once() {
     assert_eq!((info.message_count, info.spooled), (3, false));
     assert_eq!(files(&home.paths().spool_dir, "spool"), 0);
     assert_sound(&store);
+}
+
+#[test]
+fn what_waits_in_a_side_file_is_found_and_read() {
+    let home = Home::new();
+    let store = home.store();
+    let mut known = create(&store, "known");
+    say(&mut known, Role::User, "the walrus at noon");
+    let lock = home.lock_out();
+    say_beside(&mut known, "the walrus and the pelican");
+    let mut new = create(&store, "new");
+    say_beside(&mut new, "a pelican alone");
+    let find = |query: &str, change: &dyn Fn(&mut SearchRequest)| {
+        let mut request = SearchRequest::new(query);
+        change(&mut request);
+        let answer = store.search(&request).unwrap();
+        let shown = answer.results.into_iter().map(|result| {
+            let hits = result.messages.into_iter().filter(|message| message.anchor);
+            let hits: Vec<String> = hits.map(|message| message.content).collect();
+            format!("{}: {}", result.session_id, hits.join(", "))
+        });
+        shown.collect::<Vec<_>>()
+    };
+    let both = "known: the walrus at noon, the walrus and the pelican";
+    assert_eq!(find("walrus", &|_| {}), [both]);
+    let pelicans = ["new: a pelican alone", "known: the walrus and the pelican"];
+    let mut found = find("pelican", &|_| {});
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    assert_eq!(found, pelicans);
+    assert_eq!(find("pelican NOT alone", &|_| {}), [pelicans[1]]);
+    assert_eq!(find("pelica", &|_| {}).len(), 2, "beginnings too");
+    assert_eq!(find("pelican", &|request| request.session = Some(id("new"))), [pelicans[0]]);
+    assert_eq!(find("pelican", &|request| request.exclude = vec![id("new")]), [pelicans[1]]);
+    assert_eq!(find("pelican", &|request| request.current = Some(id("new"))), [pelicans[1]]);
+    assert_eq!(find("pelican", &|request| request.roles = vec![Role::Tool]), [""; 0]);
+    let read = store.read_session(&id("known"), false, "default").unwrap();
+    let texts: Vec<&str> = read.messages.iter().map(|it| it.content.as_str()).collect();
+    assert_eq!(texts, ["the walrus at noon", "the walrus and the pelican"]);
+    assert_eq!((read.message_count, read.truncated), (2, false));
+    let read = store.read_session(&id("new"), false, "default").unwrap();
+    assert_eq!((read.messages.len(), read.message_count), (1, 1));
+
+    drop(lock);
+    known.renew().unwrap();
+    new.renew().unwrap();
+    assert_eq!(find("walrus", &|_| {}), [both], "and once only when it was taken in");
+    assert_eq!(find("pelican", &|_| {}).len(), 2);
+    assert_sound(&store);
+}
+
+/// Says something while the database is locked.
+fn say_beside(writer: &mut SessionWriter, text: &str) {
+    let seq = writer.next_seq();
+    let committed = writer.commit(vec![Record::Row(row(seq, Role::User, text))]).unwrap();
+    assert!(matches!(committed, Committed::Spooled { .. }));
 }
 
 #[test]

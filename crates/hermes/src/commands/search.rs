@@ -129,6 +129,9 @@ fn browse(app: &App, store: &Store, flags: &Search) -> anyhow::Result<Exit> {
         out::json(&answer)?;
         return Ok(Exit::Ok);
     }
+    if answer.results.is_empty() {
+        out::note("no session is stored yet; hint: hermes chat -q hello");
+    }
     for entry in &answer.results {
         let title = entry.title.as_deref().unwrap_or(&entry.preview);
         out::line(format!("{}  {}  {title}", entry.session_id, entry.last_active))?;
