@@ -165,6 +165,41 @@ pub(crate) fn candidates(
     Ok((ids, titled.map(SessionId::new)))
 }
 
+/// The session in which one goes on after compactions that made a new one each time: the last with a
+/// message in it. Where several go on, the one that was compacted again, then one that has not ended,
+/// then the newest.
+pub(crate) fn tip(connection: &Connection, id: &SessionId) -> Result<SessionId, StoreError> {
+    const LONGEST: usize = 1000;
+    let mut tip = id.clone();
+    let mut seen = vec![id.clone()];
+    while let Some(at) = seen.last().filter(|_| seen.len() <= LONGEST) {
+        let next = connection
+            .prepare_cached(
+                "SELECT id, message_count > 0 FROM sessions
+                 WHERE parent_session_id = ?1 AND parent_kind = 'compaction'
+                 ORDER BY end_reason IS NOT 'compression', ended_at IS NOT NULL, started_at DESC,
+                     session_no DESC LIMIT 1",
+            )
+            .and_then(|mut statement| {
+                let row = |row: &rusqlite::Row<'_>| {
+                    Ok((row.get::<_, String>(0)?, row.get::<_, Option<bool>>(1)?.unwrap_or(false)))
+                };
+                statement.query_row([at.as_str()], row).optional()
+            })
+            .doing("looking for the end of a conversation")?;
+        let Some((next, has_messages)) = next else { break };
+        let next = SessionId::new(next);
+        if seen.contains(&next) {
+            break;
+        }
+        if has_messages {
+            tip.clone_from(&next);
+        }
+        seen.push(next);
+    }
+    Ok(tip)
+}
+
 /// What the database has of a session's history; None if it does not know the session.
 pub(crate) fn history(
     connection: &Connection,

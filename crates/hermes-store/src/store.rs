@@ -194,6 +194,16 @@ impl Store {
         }
     }
 
+    /// The session in which this one goes on, if a compaction made another one of it (the original
+    /// program's did); else itself.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn tip(&self, id: &SessionId) -> Result<SessionId, StoreError> {
+        let found = self.0.read(|connection| read::tip(connection, id))?;
+        Ok(found.unwrap_or_else(|| id.clone()))
+    }
+
     fn latest(&self, workspace: Option<&str>) -> Result<SessionId, StoreError> {
         let of = |workspace: Option<&str>| {
             let filter = SessionFilter {

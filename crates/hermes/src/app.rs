@@ -229,7 +229,22 @@ impl App {
             (None, true) => LATEST,
             (None, false) => return Ok(None),
         };
-        self.own_session(store, reference).map(Some)
+        self.session_to_go_on(store, reference).map(Some)
+    }
+
+    /// A session to go on with. One that was compacted into another is an old part of it: the other
+    /// one is taken, and it is said.
+    ///
+    /// # Errors
+    /// If there is none, or more than one.
+    pub fn session_to_go_on(&self, store: &Store, reference: &str) -> anyhow::Result<SessionInfo> {
+        let info = self.own_session(store, reference)?;
+        let tip = store.tip(&info.id)?;
+        if tip == info.id {
+            return Ok(info);
+        }
+        out::note(format!("note: session {} was compacted into {tip}, which is taken up", info.id));
+        store.session(&tip)?.with_context(|| format!("session {tip} is gone"))
     }
 
     /// A session to look at: by id, unique prefix, title, number in the list, or "latest". Where this

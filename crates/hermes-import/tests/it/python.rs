@@ -42,6 +42,8 @@ fn stores_of_schema_22_26_and_31_come_in_whole_and_are_not_touched() {
         assert_eq!(report.messages as i64, messages, "{fixture}");
         assert_eq!(plan.sessions, report.sessions);
         assert_eq!(report.skipped, []);
+        let (compacted, tip) = ("20261104_000000_parent", "20261104_010000_child0");
+        assert_eq!(rig.store.tip(&SessionId::new(compacted)).unwrap(), SessionId::new(tip));
         assert_eq!(bytes_of(&source), before, "{fixture}: the source is only read");
         rig.sound();
 

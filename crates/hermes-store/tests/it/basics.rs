@@ -8,7 +8,8 @@ use hermes_core::{
     slot,
 };
 use hermes_store::{
-    Committed, Ended, OpenMode, Record, SessionFilter, SessionPatch, Store, StoreError, TitleSource,
+    Committed, Ended, OpenMode, ParentKind, Record, SessionFilter, SessionPatch, Store, StoreError,
+    TitleSource,
 };
 
 use crate::support::*;
@@ -247,6 +248,47 @@ fn the_latest_session_is_one_with_a_message_that_a_person_was_in() {
     assert_eq!(store.resolve("latest", None).unwrap(), id("talk"));
     let all = store.sessions(&SessionFilter::default()).unwrap();
     assert_eq!(all.len(), 4, "lists have them");
+}
+
+#[test]
+fn a_session_that_was_compacted_into_others_goes_on_in_the_last_that_holds_something() {
+    let home = Home::new();
+    let store = home.store();
+    let start = |name: &str, parent: &str, kind: ParentKind| {
+        let mut init = init(name);
+        init.parent = Some((id(parent), kind));
+        store.create_session(init, opening()).unwrap()
+    };
+    let compacted = || SessionPatch {
+        ended: Some(Ended { at: START, reason: "compression".to_owned() }),
+        ..SessionPatch::default()
+    };
+    let mut root = create(&store, "root");
+    say(&mut root, Role::User, "hello");
+    assert_eq!(store.tip(&id("root")).unwrap(), id("root"));
+    let mut second = start("second", "root", ParentKind::Compaction);
+    say(&mut second, Role::User, "on");
+    let _c = second.commit(vec![Record::Patch(compacted())]).unwrap();
+    say(
+        &mut start("stray", "root", ParentKind::Compaction),
+        Role::User,
+        "newer, and no part of it",
+    );
+    say(&mut start("third", "second", ParentKind::Compaction), Role::User, "and on");
+    drop(start("empty", "third", ParentKind::Compaction));
+    say(&mut start("branch", "third", ParentKind::Branch), Role::User, "elsewhere");
+    for name in ["root", "second", "third"] {
+        assert_eq!(store.tip(&id(name)).unwrap(), id("third"), "{name}");
+    }
+    assert_eq!(store.tip(&id("branch")).unwrap(), id("branch"));
+    // A circle, which another program may have left, ends.
+    home.raw()
+        .execute_batch(
+            "UPDATE sessions SET parent_session_id = 'third', parent_kind = 'compaction'
+             WHERE id = 'root';",
+        )
+        .unwrap();
+    assert!(store.tip(&id("root")).is_ok());
 }
 
 #[test]

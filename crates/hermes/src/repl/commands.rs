@@ -353,7 +353,7 @@ fn resume(repl: &mut Repl<'_>, argument: &str) -> anyhow::Result<Next> {
         return Ok(Next::Stay);
     }
     let id = repl.named(argument)?;
-    let info = repl.app.own_session(&repl.services.store, id.as_str())?;
+    let info = repl.app.session_to_go_on(&repl.services.store, id.as_str())?;
     if info.id == *repl.conversation.id() {
         out::note("this session is open already");
         return Ok(Next::Stay);

@@ -160,6 +160,27 @@ fn a_number_or_latest_never_stands_for_another_session_than_the_one_that_was_mea
 }
 
 #[test]
+fn a_session_that_was_compacted_into_another_is_gone_on_with_in_that_one() {
+    let rig = Rig::new();
+    let root = talk(&rig, "the beginning");
+    let copy = rig.json(["sessions", "branch", &root, "--json"])["id"].clone();
+    let copy = copy.as_str().unwrap();
+    // As a home of the Python program has it.
+    let export =
+        |id: &str| rig.ok(["sessions", "export", "--session-id", id, "--format", "jsonl", "-"]);
+    let lines =
+        format!("{}{}", export(&root), export(copy).replace("\"branch\"]", "\"compaction\"]"));
+    let other = Rig::new();
+    other.ok([Path::new("import"), &other.file("lines.jsonl", &lines)]);
+    let ran = other.run(["--resume", &root, "chat", "-q", "go on", "--json"]);
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(answer["session_id"], copy);
+    assert!(ran.stderr.contains("was compacted into"), "{}", ran.stderr);
+    // To look at it is another thing.
+    assert_eq!(other.json(["sessions", "show", &root, "--json"])["id"], root.as_str());
+}
+
+#[test]
 fn a_session_is_exported_for_people_and_comes_back_from_lines() {
     let rig = Rig::new();
     let id = talk(&rig, "token ghp_0123456789abcdefghijABCDEFGHIJ012345");
