@@ -198,7 +198,7 @@ pub enum StoreError {
     #[error("the store's writer has stopped; hint: start hermes again")]
     WriterGone,
     /// A file beside the database.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; hint: check that it may be read and written, and that there is room", path.display())]
     Io {
         /// The file.
         path: PathBuf,

@@ -235,7 +235,7 @@ impl SessionWriter {
     }
 
     /// What befell the store's file without a batch having gone to the side file for it: it was
-    /// deleted and put back. Said once.
+    /// deleted and put back, or its search index is damaged. Said once.
     pub const fn untold(&mut self) -> Option<Unavailable> {
         self.untold.take()
     }

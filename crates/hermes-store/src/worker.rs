@@ -76,7 +76,7 @@ pub(crate) struct WriteSide {
     length: u64,
     /// What was open is saved already.
     rescued: bool,
-    /// The file was deleted and put back, which nobody was told yet.
+    /// The file was deleted and put back, or the index is damaged, and nobody was told yet.
     untold: Option<Unavailable>,
     readers: Arc<Readers>,
     /// Rows written since the index was brought up to date, and the text in them.
@@ -284,6 +284,10 @@ impl WriteSide {
         };
         if let Err(error) = outcome {
             tracing::debug!(%error, "new rows are taken into the search index later");
+            if let StoreError::Unavailable { why: why @ Unavailable::Damaged, .. } = error {
+                // Nothing that is said is lost by it, but it is not found so fast.
+                self.untold = Some(why);
+            }
         }
     }
 

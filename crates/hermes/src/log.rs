@@ -43,6 +43,8 @@ pub fn install(home: &Home) -> Secrets {
         .with_ansi(false)
         .with_max_level(Level::INFO)
         .with_timer(Clock)
+        // On a home that cannot be written there is no log; the commands say so themselves.
+        .log_internal_errors(false)
         .with_writer(log)
         .finish();
     tracing::subscriber::set_global_default(subscriber).ok();

@@ -220,6 +220,31 @@ fn any_page_can_be_lost_and_the_store_comes_back_or_is_left_as_it_is() {
 }
 
 #[test]
+fn a_damaged_search_index_costs_no_turn_and_is_told_in_the_conversation() {
+    let home = Home::new();
+    let page = small(&home)("talk_index_data");
+    damage_page(&home, page);
+    let store = home.store();
+    let mut writer = store.open_session(&id("a")).unwrap();
+    let told = (0..400).find_map(|n| {
+        say(&mut writer, Role::User, &format!("remark {n}"));
+        std::thread::sleep(std::time::Duration::from_millis(25 * (n % 8)));
+        writer.untold()
+    });
+    assert_eq!(told, Some(hermes_store::Unavailable::Damaged));
+    let Err(error) = store.search(&SearchRequest::new("question")) else { panic!("searched") };
+    assert!(error.to_string().contains("hermes sessions repair"), "{error}");
+    drop(writer);
+    store.close();
+    let env: Arc<dyn Env> = home.env.clone();
+    let report = repair(&home.paths(), &env).unwrap();
+    assert_eq!(report.left, [], "{report:?}");
+    let store = home.store();
+    assert!(store.search(&SearchRequest::new("remark")).unwrap().count > 0);
+    assert_sound(&store);
+}
+
+#[test]
 fn a_damaged_search_index_is_made_anew_in_place() {
     let home = Home::new();
     filled(&home);
