@@ -186,10 +186,43 @@ fn telling_words(text: &str) -> impl Iterator<Item = String> + '_ {
 
 /// A text on one line, at most `max` characters.
 pub(crate) fn quote(text: &str, max: usize) -> String {
-    let line = legible(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = String::new();
+    // No character has more than four bytes: what comes behind so many is cut anyway.
+    for word in text.split_whitespace() {
+        if line.len() > max.saturating_mul(4) {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    let line = legible(&line);
     if line.char_indices().nth(max).is_none() {
-        return line;
+        return line.into_owned();
     }
     let end = line.char_indices().nth(max.saturating_sub(1)).map_or(0, |(at, _)| at);
     format!("{}…", line[..end].trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quotation_is_one_line_of_at_most_so_many_characters() {
+        for (text, max, expected) in [
+            ("  a\n b\tc ", 9, "a b c"),
+            ("abc def", 7, "abc def"),
+            ("abc def", 6, "abc d…"),
+            ("漢字漢字", 3, "漢字…"),
+            ("\u{1b}[1m\0a\r\nb", 20, "[1ma b"),
+            ("", 3, ""),
+        ] {
+            assert_eq!(quote(text, max), expected, "{text:?}");
+        }
+        let long = "word ".repeat(5_000);
+        assert_eq!(quote(&long, 12), "word word w…");
+        assert_eq!(quote(&"x".repeat(5_000), 4), "xxx…");
+    }
 }
