@@ -448,6 +448,9 @@ fn search(
     let candidates = find::candidates(connection, question, &indexes, range)?;
     let searched: HashSet<i64> =
         candidates.documents.keys().map(|document| document >> crate::rows::SEQ_BITS).collect();
+    let by_use = (!question.has_names() && request.session.is_none())
+        .then(|| question.with_names(rank::names_by_use(question, &candidates)));
+    let question = by_use.as_ref().unwrap_or(question);
     let mut ranked = rank::rank(connection, question, &candidates, &indexes, &bounds, limit)?;
     match request.sort {
         SearchSort::Relevance => {}

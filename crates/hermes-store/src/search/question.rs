@@ -245,6 +245,17 @@ impl Question {
         question
     }
 
+    /// The same question with these terms as names.
+    pub(super) fn with_names(&self, is_name: impl Fn(usize) -> bool) -> Self {
+        let mut question = self.clone();
+        for (at, term) in question.terms.iter_mut().enumerate() {
+            if term.weight >= 1.0 && !term.not && is_name(at) {
+                term.weight = NAME_WEIGHT;
+            }
+        }
+        question
+    }
+
     fn number(&mut self, token: &str) -> Number {
         let next = self.vocabulary.len() as Number;
         *self.vocabulary.entry(token.to_owned()).or_insert(next)

@@ -4,7 +4,7 @@
 //! have, sums up a session, and chooses the sessions worth a closer look. The second reads the best
 //! messages of those and weighs frequency, nearness, wording and speaker.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hermes_core::{Origin, PartBody, Role, Row, Seq, SessionId, Standing, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -45,6 +45,10 @@ const SUMMARY: f64 = 0.6;
 /// How much a fresh session is ahead of an old one, and after how many days it is old.
 const FRESH: f64 = 0.05;
 const OLD_DAYS: f64 = 30.0;
+/// A word is used as a name where it is in so many messages of a session that has it, and in no more
+/// than this share of all sessions.
+const OFTEN: f64 = 4.0;
+const FEW: f64 = 0.25;
 /// Length norm of a session.
 const LENGTH_SHARE: f64 = 0.6;
 
@@ -210,6 +214,28 @@ pub(super) fn coarse_score(
     worth(question, &candidates.rarity, *mask)
         + NEIGHBOUR_SHARE * worth(question, &candidates.rarity, around & !mask)
         + candidates.near.get(document).copied().unwrap_or(0.0)
+}
+
+/// Which terms are names by how they are used, for who types a question in small letters: whoever is in
+/// a conversation is named again and again in it, and in few others.
+pub(super) fn names_by_use(question: &Question, candidates: &Candidates) -> impl Fn(usize) -> bool {
+    let mut counts: HashMap<(usize, i64), u32> = HashMap::new();
+    for (document, mask) in &candidates.documents {
+        for term in (0..question.terms.len()).filter(|term| mask & (1 << term) != 0) {
+            *counts.entry((term, document >> SEQ_BITS)).or_insert(0) += 1;
+        }
+    }
+    let mut used = vec![(0.0, 0.0); question.terms.len()];
+    for ((term, _), count) in counts {
+        used[term].0 += f64::from(count);
+        used[term].1 += 1.0;
+    }
+    let most: Vec<f64> =
+        candidates.reach.iter().map(|reach| FEW * candidates.sessions / reach).collect();
+    move |term| {
+        let (messages, sessions) = used[term];
+        messages >= OFTEN * sessions && sessions > 0.0 && sessions <= most[term]
+    }
 }
 
 /// The sessions with what the index knows of them, and the worth of each term for a session: between

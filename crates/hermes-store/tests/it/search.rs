@@ -294,6 +294,32 @@ fn a_query_with_a_session_searches_inside_that_session() {
 }
 
 #[test]
+fn a_name_is_known_by_its_use_where_the_question_has_no_capitals() {
+    let home = Home::new();
+    let store = home.store();
+    let make = |name: &str, said: &[String]| {
+        let mut writer = store.create_session(init(name), opening()).unwrap();
+        for text in said {
+            say(&mut writer, Role::User, text);
+        }
+        writer.release().unwrap();
+    };
+    // Anna is spoken of all the time in one session; another has more of the question's words.
+    let mut with_anna: Vec<String> =
+        (0..12).map(|day| format!("On day {day} Anna went to the market.")).collect();
+    with_anna.push("Anna cooked lentils then.".to_owned());
+    make("of anna", &with_anna);
+    make("of nobody", &["We cooked in the evening.".to_owned()]);
+    for number in 0..6 {
+        make(&format!("other {number}"), &["The tyre was flat.".to_owned()]);
+    }
+    for question in ["what did Anna cook in the evening", "what did anna cook in the evening"] {
+        let answer = store.search(&SearchRequest::new(question)).unwrap();
+        assert_eq!(sessions(&answer), ["of anna", "of nobody"], "{question}");
+    }
+}
+
+#[test]
 fn inside_a_session_full_of_its_words_a_name_of_two_words_is_found() {
     let home = Home::new();
     let store = home.store();
