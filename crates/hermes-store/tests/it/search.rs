@@ -12,7 +12,7 @@ use proptest::{collection, sample};
 
 use crate::support::*;
 
-fn find(store: &Store, query: &str) -> Vec<String> {
+pub fn find(store: &Store, query: &str) -> Vec<String> {
     sessions(&store.search(&SearchRequest::new(query)).unwrap())
 }
 
@@ -20,7 +20,7 @@ fn sessions(answer: &SearchAnswer) -> Vec<String> {
     answer.results.iter().map(|result| result.session_id.clone()).collect()
 }
 
-fn talk(store: &Store, name: &str, lines: &[&str]) {
+pub fn talk(store: &Store, name: &str, lines: &[&str]) {
     let mut writer = create(store, name);
     for (at, line) in lines.iter().enumerate() {
         let role = if at % 2 == 0 { Role::User } else { Role::Assistant };

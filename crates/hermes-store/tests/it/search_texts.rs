@@ -3,21 +3,8 @@
 use hermes_core::{Origin, Part, Role, slot};
 use hermes_store::{Record, SearchRequest, Store};
 
+use crate::search::{find, talk};
 use crate::support::*;
-
-fn find(store: &Store, query: &str) -> Vec<String> {
-    let answer = store.search(&SearchRequest::new(query)).unwrap();
-    answer.results.into_iter().map(|result| result.session_id).collect()
-}
-
-fn talk(store: &Store, name: &str, lines: &[&str]) {
-    let mut writer = create(store, name);
-    for (at, line) in lines.iter().enumerate() {
-        let role = if at % 2 == 0 { Role::User } else { Role::Assistant };
-        say(&mut writer, role, line);
-    }
-    writer.release().unwrap();
-}
 
 #[test]
 fn a_text_is_found_in_whatever_way_it_is_spelled() {
