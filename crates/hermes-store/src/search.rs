@@ -425,7 +425,7 @@ fn search(
         current: HashSet::new(),
         hidden: request.session.is_some(),
         now,
-        depth: if request.session.is_some() { rank::INSIDE } else { rank::DEPTH },
+        depth: if request.session.is_some() { rank::READ_INSIDE } else { rank::DEPTH },
     };
     for id in request.exclude.iter().take(MOST_EXCLUDED) {
         bounds.exclude.extend(rank::chain_of(connection, id.as_str())?);

@@ -2,7 +2,7 @@
 //!
 //! A term in few documents gives all of them. A term in many gives those in which it meets a rarer
 //! term, and the newest ones. So what is old is found by anything rare in it, or by words that
-//! meet nowhere else.
+//! meet nowhere else. Inside one session every term gives all of them, up to a bound of its own.
 
 use std::collections::HashMap;
 

@@ -6,6 +6,7 @@
 //! first anyway. Everything else is text, whatever characters it is made of.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use super::fold::{is_silent, push_folded};
 use super::tokens::{Sink, Tokenizer};
@@ -77,9 +78,8 @@ const EMPTY_WORDS: &[&str] = &[
 ];
 
 /// The same as the tokens that texts have of them.
-pub(super) fn empty_words() -> HashSet<String> {
-    EMPTY_WORDS.iter().flat_map(|word| pieces_of(word).words).collect()
-}
+pub(super) static EMPTY_TOKENS: LazyLock<HashSet<String>> =
+    LazyLock::new(|| EMPTY_WORDS.iter().flat_map(|word| pieces_of(word).words).collect());
 
 /// The tokens of one piece of the question.
 #[derive(Default)]

@@ -72,7 +72,7 @@ pub(super) struct Bounds {
 /// Messages of a session that are read where many are found.
 pub(super) const DEPTH: usize = 6;
 /// Messages that are read inside one session: the index says only roughly which are the best.
-pub(super) const INSIDE: usize = 300;
+pub(super) const READ_INSIDE: usize = 300;
 /// Looked at for each one that is read, where roles and flags leave many out.
 pub(super) const TRIES: usize = 8;
 

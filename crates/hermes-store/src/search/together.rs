@@ -5,10 +5,8 @@
 //! such words stand near each other. The index says roughly where ([`expression`]), the text says
 //! how near ([`score`]): in one sentence, in either order, counted in words that say something.
 
-use std::collections::HashSet;
-
 use super::matching::{K1, ORDINARY_LENGTH};
-use super::question::{Number, Question, empty_words};
+use super::question::{EMPTY_TOKENS, Number, Question};
 use super::tokens::{Sink, Tokenizer};
 
 /// How many words further on in the question one is that belongs with a word; in a text at most so
@@ -72,7 +70,6 @@ pub(super) fn score(question: &Question, together: &[Together], text: &str) -> f
     let mut told = Told {
         question,
         together,
-        empty: empty_words(),
         counts: vec![(0.0, 0.0); together.len()],
         recent: Vec::new(),
         telling: 0,
@@ -99,7 +96,6 @@ pub(super) fn score(question: &Question, together: &[Together], text: &str) -> f
 struct Told<'a> {
     question: &'a Question,
     together: &'a [Together],
-    empty: HashSet<String>,
     /// How often the words of each pair stand near each other, and how often they touch.
     counts: Vec<(f64, f64)>,
     /// The newest words of the question in this sentence, with their places.
@@ -118,7 +114,7 @@ impl Sink for Told<'_> {
             self.together.iter().any(|pair| pair.words.0 == *word || pair.words.1 == *word)
         };
         let Some(word) = known.filter(paired) else {
-            self.telling += usize::from(!self.empty.contains(token));
+            self.telling += usize::from(!EMPTY_TOKENS.contains(token));
             return;
         };
         self.telling += 1;

@@ -130,21 +130,9 @@ fn told(receipt: &DeleteReceipt, word: &str, profile: &str, json: bool) -> anyho
     if receipt.removed.is_empty() {
         out::note("no session is to be moved");
     }
-    for removed in &receipt.removed {
-        let (id, rows, requests) = (&removed.id, removed.rows, removed.requests);
-        out::line(format!(
-            "{word} {id} to profile {profile}: {rows} messages, {requests} requests"
-        ))?;
-    }
-    for path in &receipt.files {
-        out::line(format!("{word} {path}"))?;
-    }
-    for id in &receipt.skipped {
-        out::line(format!("left, because it is in use: {id}"))?;
-    }
-    for remaining in &receipt.remaining {
-        out::line(format!("stays here: {} {}", remaining.kind, remaining.id))?;
-    }
+    upkeep::list_receipt(receipt, word, "stays here:", |rows, requests| {
+        format!(" to profile {profile}: {rows} messages, {requests} requests")
+    })?;
     tell_copies(receipt);
     Ok(())
 }

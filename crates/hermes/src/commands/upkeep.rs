@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use hermes_core::{DeleteReason, Seq, SessionId};
 use hermes_home::SessionsConfig;
 use hermes_store::{
-    ArchiveRequest, DeleteReceipt, DeleteRequest, OpenMode, ParentKind, Selection, SessionInfo,
-    SessionInit, Store, TitleSource,
+    ArchiveRequest, DeleteReceipt, DeleteRequest, OpenMode, ParentKind, RemovedSession, Selection,
+    SessionInfo, SessionInit, Store, TitleSource,
 };
 
 use crate::app::App;
@@ -297,11 +297,23 @@ fn shown(receipt: &DeleteReceipt, word: &str, json: bool) -> anyhow::Result<Exit
         out::note("no session is to be deleted");
         return Ok(Exit::Ok);
     }
-    for removed in &receipt.removed {
-        let (id, rows, requests) = (&removed.id, removed.rows, removed.requests);
-        out::line(format!(
-            "{word} {id}: {rows} messages; {requests} ledger rows keep digests and counts only"
-        ))?;
+    list_receipt(receipt, word, "still there:", |rows, requests| {
+        format!(": {rows} messages; {requests} ledger rows keep digests and counts only")
+    })?;
+    hint_derived(receipt);
+    Ok(Exit::Ok)
+}
+
+/// Lists what went, each session with what `counts` says of its messages and requests, and what did
+/// not.
+pub fn list_receipt(
+    receipt: &DeleteReceipt,
+    word: &str,
+    stays: &str,
+    counts: impl Fn(u64, u64) -> String,
+) -> anyhow::Result<()> {
+    for RemovedSession { id, rows, requests, .. } in &receipt.removed {
+        out::line(format!("{word} {id}{}", counts(*rows, *requests)))?;
     }
     for path in &receipt.files {
         out::line(format!("{word} {path}"))?;
@@ -310,10 +322,9 @@ fn shown(receipt: &DeleteReceipt, word: &str, json: bool) -> anyhow::Result<Exit
         out::line(format!("left, because it is in use: {id}"))?;
     }
     for remaining in &receipt.remaining {
-        out::line(format!("still there: {} {}", remaining.kind, remaining.id))?;
+        out::line(format!("{stays} {} {}", remaining.kind, remaining.id))?;
     }
-    hint_derived(receipt);
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// What can be done about what stays.
