@@ -84,11 +84,9 @@ impl Handoffs {
     /// Whether the rules for confidential lanes hold: by `HANDOFF_CONFIDENTIAL`, whose value is
     /// given, or by a file `CONFIDENTIAL` in the folder.
     pub fn is_confidential(&self, variable: Option<&str>) -> bool {
-        let on = variable.map(str::trim).is_some_and(|value| {
-            !matches!(value.to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off")
-        });
         // What cannot be looked at counts as confidential.
-        on || self.folder.join(CONFIDENTIAL_FILE).try_exists().unwrap_or(true)
+        variable.is_some_and(hermes_home::says_on)
+            || self.folder.join(CONFIDENTIAL_FILE).try_exists().unwrap_or(true)
     }
 
     /// Whether a capsule of this lane is being built, in any process.

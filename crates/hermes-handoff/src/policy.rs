@@ -59,7 +59,7 @@ impl Policy {
 
 /// Whether a plugin's setting switches something off, in quotation marks too.
 fn is_off(datum: &Datum) -> bool {
-    matches!(datum.to_string().to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0")
+    hermes_home::says_off(&datum.to_string())
 }
 
 fn entry<'a>(datum: &'a Datum, key: &str) -> Option<&'a Datum> {

@@ -46,4 +46,4 @@ pub use secrecy::{ExposeSecret, SecretString};
 pub use secrets::Secrets;
 pub use settings::{Check, ConfigReceipt, ShownSetting, check, get, set, set_env, show};
 pub use system_env::SystemEnv;
-pub use vars::{VarSource, Vars};
+pub use vars::{VarSource, Vars, says_off, says_on};

@@ -36,6 +36,16 @@ pub struct Vars {
     home: BTreeMap<String, (String, u32)>,
 }
 
+/// Whether a value says "off", whatever its capitals.
+pub fn says_off(value: &str) -> bool {
+    matches!(value.trim().to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off")
+}
+
+/// Whether the value of a switch switches it on: everything does but nothing and what says "off".
+pub fn says_on(value: &str) -> bool {
+    !value.trim().is_empty() && !says_off(value)
+}
+
 impl Vars {
     /// Variables of the process alone.
     pub fn of_process(vars: &ProcessVars) -> Self {
@@ -145,5 +155,21 @@ impl fmt::Debug for Vars {
             .field("home", &self.home.keys().collect::<Vec<_>>())
             .field("process", &self.process.len())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_is_on_unless_it_is_empty_or_says_off() {
+        for on in ["1", "true", "y", "2", " on ", "CONFIDENTIAL"] {
+            assert!(says_on(on) && !says_off(on), "{on}");
+        }
+        for off in ["0", "No", " off ", "FALSE"] {
+            assert!(says_off(off) && !says_on(off), "{off}");
+        }
+        assert!(!says_on(" ") && !says_off(" "));
     }
 }

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hermes_home::Home;
 use hermes_home::fsio::{self, Privacy};
+use hermes_home::{DotEnv, Home, says_on};
 
 use crate::report::{CopiedFile, LeftOutFile};
 use crate::{ImportError, ImportReport};
@@ -41,7 +41,7 @@ pub(crate) fn keep_mark(
     dry_run: bool,
     report: &mut ImportReport,
 ) -> Result<(), ImportError> {
-    let set = fs::read_to_string(source.join(".env")).is_ok_and(|text| text.lines().any(sets_mark));
+    let set = fs::read_to_string(source.join(".env")).is_ok_and(|text| sets_mark(&text));
     if !set && fs::symlink_metadata(source.join(MARK)).is_err() {
         return Ok(());
     }
@@ -59,14 +59,11 @@ pub(crate) fn keep_mark(
     Ok(())
 }
 
-/// Whether a line of `.env` says that lanes are confidential.
-fn sets_mark(line: &str) -> bool {
-    let line = line.trim();
-    let Some((name, value)) = line.strip_prefix("export ").unwrap_or(line).split_once('=') else {
-        return false;
-    };
-    let value = value.trim().trim_matches(['"', '\'']).to_ascii_lowercase();
-    name.trim() == "HANDOFF_CONFIDENTIAL" && matches!(value.as_str(), "1" | "true" | "yes" | "on")
+/// Whether a `.env` says that lanes are confidential.
+fn sets_mark(text: &str) -> bool {
+    let entries = DotEnv::parse(text).entries;
+    let mark = entries.iter().find(|entry| entry.name == "HANDOFF_CONFIDENTIAL");
+    mark.is_some_and(|mark| says_on(&mark.value))
 }
 
 /// Names what lies in the source and is not copied.
@@ -179,5 +176,21 @@ fn collect(path: &Path, found: &mut Vec<PathBuf>, report: &mut ImportReport, sou
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             collect(&entry.path(), found, report, source);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_confidential_where_the_handoff_takes_them_to_be() {
+        let check = |text: &str, expected: bool| assert_eq!(sets_mark(text), expected, "{text:?}");
+        check("A=b\nexport HANDOFF_CONFIDENTIAL=\"1\"\n", true);
+        check("HANDOFF_CONFIDENTIAL=y", true);
+        check("HANDOFF_CONFIDENTIAL=1 # since May", true);
+        check("HANDOFF_CONFIDENTIAL=off", false);
+        check("HANDOFF_CONFIDENTIAL=", false);
+        check("# HANDOFF_CONFIDENTIAL=1", false);
     }
 }

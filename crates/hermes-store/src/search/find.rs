@@ -27,6 +27,7 @@ const MEETING: usize = 1500;
 /// Inside one session every term gives this many: a session is bounded, and its subject's words are in
 /// most of its messages, so that only all of them together tell what is rare there.
 const INSIDE: usize = 20_000;
+
 /// The terms that a document has, as bits in the order of the question.
 pub(super) type Mask = u32;
 
